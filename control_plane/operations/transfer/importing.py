@@ -250,6 +250,9 @@ class _Import:
             row["reason"] = "its organization was exported while the run was active"
             row["ended_at"], row["doing"], row["waits_for"] = self.made_at, "", ""
 
+    def _settle_wait(self, row: Line) -> None:
+        row["closed_at"] = row["closed_at"] or self.made_at
+
     def _settle_budget(self, row: Line) -> None:
         of_all = row["kind"] == "organization"
         row["target_id"] = self.organization_id if of_all else self.ids.of(row["target_id"])
@@ -344,6 +347,7 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
     "batch_row": _Import._settle_batch_row,
     "dispatch": _Import._settle_dispatch,
     "run": _Import._settle_run,
+    "wait": _Import._settle_wait,
     "budget": _Import._settle_budget,
     "block": _Import._settle_block,
     "trigger": _Import._settle_trigger,

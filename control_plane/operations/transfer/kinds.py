@@ -32,6 +32,7 @@ from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.spending import Budget, Price, SpendingBlock
 from control_plane.db.stacks import Stack
 from control_plane.db.teams import Agent, Comment, Task
+from control_plane.db.waits import Wait
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
 VERSION, OLDEST = 5, 4
@@ -228,6 +229,8 @@ KINDS: tuple[Kind, ...] = (
         without="number",
         refers={"order_id": "order", "run_id": "dispatch"},
     ),
+    # The run of a row that dismisses an item of the inbox is the order or race itself.
+    _kind("wait", Wait, "number", without="number", refers={"order_id": "order", "run_id": "dispatch"}),
     _kind("comment", Comment, "id", without="id", refers={"task_id": TASK, "agent_id": "agent", "run_id": "dispatch"}),
     _kind("profile", Profile, "created_at", "id"),
     _kind(

@@ -38,16 +38,19 @@ from control_plane.contract.validation.checks import (
 from control_plane.contract.validation.git_urls import parse_git_url
 from control_plane.core.settings import FleetSettings
 from control_plane.db.teams import Agent
+from control_plane.db.waits import Wait
 from control_plane.operations import memory, modes, prices, profiles, projects, providers
 from control_plane.operations.agents.fields import INSTRUCTIONS, fill_own
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.reviews.commenting import MAX_TEXT
 from control_plane.operations.sessions.changing import check_session
+from control_plane.orders.plan_waits import PLAN, edit_of
 from control_plane.services.checks import NOTHING
 from control_plane.teams import new_task
 from shared.errors import Invalid
 from shared.events import Body, Receipt
 from shared.limits import checked_limits
+from shared.plans import AgentPlan
 
 Line = Mapping[str, Any]
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
@@ -135,6 +138,15 @@ def _step(line: Line, _: Import) -> None:
     _BODY.validate_python(line["body"])
 
 
+def _wait(line: Line, _: Import) -> None:
+    details = line["details"]
+    if line["kind"] == PLAN:
+        AgentPlan.model_validate(details.get(PLAN))
+        edit_of(Wait(details=details))
+    if approved := details.get("approved"):
+        AgentPlan.model_validate(approved)
+
+
 def _batch_row(line: Line, _: Import) -> None:
     BatchRowRequest.model_validate(line["request"])
 
@@ -178,6 +190,7 @@ _CHECKS: Mapping[str, Callable[[Line, Import], None]] = {
     "task": _task,
     "order": _order,
     "step": _step,
+    "wait": _wait,
     "batch_row": _batch_row,
     "review_comment": _review_comment,
     "profile": _profile,

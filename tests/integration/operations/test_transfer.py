@@ -38,9 +38,14 @@ from control_plane.db.sessions import ChatSession
 from control_plane.operations import budgets, costs, drafts, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users
 from control_plane.operations.automation import schedules, triggers, webhooks
+from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, ORGANIZATION, VERSION
+from control_plane.orders.plan_waits import keep_edit
+from control_plane.orders.waits import close_all, open_wait
 from shared.blobs import digest
 from shared.errors import FleetError
+from shared.events import ApprovalStep
+from shared.plans import AgentPlan
 from shared.reasons import CanceledEnd, OrderFacts
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory, core_on
@@ -110,6 +115,9 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
         times = {"at": now, "drone_at": now}
         db.add(Step(order_id=order.id, run_id=begun, seq=1, run_seq=1, kind="resumed", body=body, **times, **own))
         db.add(SteeringMessage(order_id=order.id, text="Hurry up", run_id=begun, at=now, **own))
+        plan = AgentPlan(title="Plan")
+        asked = ApprovalStep(about="plan", call_id="plan-1", tool="plan", why="Plan", command="\0", plan=plan)
+        keep_edit(open_wait(db, core, db.get_one(Run, begun), asked), AgentPlan(title="Better plan"), "kim")
         for number, sent in ((1, now), (2, None)):
             place = {"path": "calc.py", "side": "new", "quote": "+x", "text": f"review {number}", "user": "kim"}
             shown = {"order_id": order.id, "sent_order_id": order.id if sent else None, "sent_at": sent}
@@ -127,6 +135,10 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
     prices.set_(core, caller, "openai/x", PriceRequest(discount_percent=5))
     budgets.set_(core, caller, "project", "shop", BudgetRequest(usd=20, per="month", zone="Asia/Kathmandu"))
     core.clock.sleep(1)
+    with core.database.write() as db:
+        close_all(db, core, begun)
+        question = ApprovalStep(about="question", call_id="c1", tool="ask", why="Which?")
+        open_wait(db, core, db.get_one(Run, begun), question)
     budgets.set_(core, caller, "organization", "payments", BudgetRequest(usd=2000, per="total"))
     reserve(core, begun, 1.0)
     spend_so_far(core, begun, 0.25)
@@ -178,14 +190,14 @@ def test_what_was_exported_and_imported_exports_as_the_same(core: Core, admin: C
     second = exported(core, imported(core, admin, first, "second"))
     changed = set(comparable(before, "PAYM")) ^ set(comparable(first, first[0]["acronym"]))
     assert {json.loads(line)["kind"] for line in changed} == {
-        *("task", "order", "turn", "dispatch", "run", "block", "trigger", "webhook", "comment", "end")
+        *("task", "order", "turn", "dispatch", "run", "wait", "block", "trigger", "webhook", "comment", "end")
     }
     assert before[-1]["totals"] == first[-1]["totals"] != {}
     assert comparable(second, second[0]["acronym"]) == comparable(first, first[0]["acronym"])
     assert second[0]["acronym"] != first[0]["acronym"]
     assert list(dict.fromkeys(line["kind"] for line in before[1:])) == [
         *("organization", "drone", "provider", "project", "agent", "session", "task", "order", "turn", "entry"),
-        *("dispatch", "run", "step", "word", "comment", "schedule", "trigger", "webhook", "price"),
+        *("dispatch", "run", "step", "word", "wait", "comment", "schedule", "trigger", "webhook", "price"),
         *("budget", "block", "review_comment", "blob", "end"),
     ]
 
@@ -282,6 +294,20 @@ def test_more_and_longer_allowed_commands_than_a_request_may_have_come_in(
     moved = exported(core, imported(core, admin, exported(core, payments)))
     for kind, allow in allowed.items():
         assert [row["allow"] for row in named(moved, kind)] == [allow] * len(named(moved, kind)) != []
+
+
+def test_what_users_wrote_in_waits_comes_in_and_how_long_orders_waited(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    before = exported(core, payments)
+    caller = imported(core, admin, before)
+    plan, question = named(exported(core, caller), "wait")
+    assert plan["details"] == named(before, "wait")[0]["details"]
+    assert (plan["details"]["edited"]["title"], question["closed_at"]) == ("Better plan", before[0]["made_at"])
+    own, moved = order_of(core, "PAYM-0001").id, order_of(core, "MOVE-0001").id
+    core.clock.sleep(5)
+    assert order_summary(core, caller, moved).stats.waiting_ms == 3000
+    assert order_summary(core, payments, own).stats.waiting_ms == 8000
 
 
 def test_only_an_admin_everywhere_imports_and_nobody_exports_what_is_anothers(kept: tuple[Core, list[str]]) -> None:
@@ -392,6 +418,10 @@ REFUSED_BY_THE_API: list[Breaking] = [
     in_kind("order", pull_request={"state": 7}),
     in_kind("order", receipt={"found": "some"}),
     in_kind("step", body={"kind": "mystery"}),
+    in_kind("wait", details={}),
+    in_kind("wait", details={"plan": {"title": "Plan"}, "edited": {"title": 1}}),
+    in_kind("wait", details={"plan": {"title": "Plan"}, "approved": {"title": 1}}),
+    in_kind("wait", details={"plan": {"title": "Plan"}, "revision": "one"}),
     in_kind("entry", kind="label", data={}),
     in_kind("entry", kind="branch_summary", data={"text": 1}),
     in_kind("schedule", cron="* * * *"),
