@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.contract.declarations import organizations as declared
 from control_plane.contract.declarations.organizations import OrganizationDocument, OrganizationRequest
+from control_plane.contract.declarations.sessions import MAX_SESSION_NAME
 from control_plane.contract.documents.base import SYSTEM
 from control_plane.contract.validation.checks import check_organization, shown
 from control_plane.contract.validation.issued_secrets import hashed, new_secret
@@ -213,8 +214,10 @@ class _Import:
 
     def _settle_session(self, row: Line) -> None:
         """A session named after its task takes the new id of the task."""
-        if row["task_id"] and self._task_id(row["name"]) == row["task_id"]:
-            row["name"] = row["task_id"]
+        named, *title = row["name"].split(" ", 1)
+        acronym = self.checked.organization["acronym"]
+        if row["task_id"] and named.startswith(f"{acronym}-") and self._task_id(named) == row["task_id"]:
+            row["name"] = " ".join((row["task_id"], *title))[:MAX_SESSION_NAME]
 
     def _settle_task(self, row: Line) -> None:
         if row["status"] == TaskStatus.IN_PROGRESS:

@@ -39,6 +39,7 @@ from control_plane.operations import budgets, costs, drafts, organizations, pric
 from control_plane.operations.access import users
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.orders.reading import order_summary
+from control_plane.operations.tasks import acting
 from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, ORGANIZATION, VERSION
 from control_plane.orders.plan_waits import keep_edit
 from control_plane.orders.waits import close_all, open_wait
@@ -85,7 +86,7 @@ def made_payments(core: Core, admin: Caller) -> Caller:
     projects.add(core, caller, ProjectRequest(slug="shop", git_url=url, provider="paid", trailers=["Assisted-by"]))
     lead = add_agent(core, caller, "lead")
     core.clock.sleep(1)
-    tester = add_agent(core, caller, "tester", boss="lead")
+    add_agent(core, caller, "tester", boss="lead")
     make_drone(core, caller, concurrency=9)
     play(core, add_task(core, caller, lead), "I planned it. @tester")
     core.clock.sleep(1)
@@ -93,8 +94,8 @@ def made_payments(core: Core, admin: Caller) -> Caller:
         organization = db.get_one(Organization, caller.organization_id)
         organization.concurrency, organization.limits = 1, {"max_iterations": 7}
         organization.project_id, organization.reviewer_id = db.execute(select(Project.id, Project.provider_id)).one()
-    waiting = add_task(core, caller, tester, title="Waits")
-    assert task_of(core, waiting).status == "open"
+    waiting = acting.create(core, caller, TaskRequest(title="Waits", assignee="tester"))
+    assert waiting.status == "open"
     _more(core, caller, order_of(core, "PAYM-0001"))
     core.clock.sleep(1)
     providers.try_out(core, caller, "paid")
