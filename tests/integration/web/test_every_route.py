@@ -17,6 +17,7 @@ from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.metadata import METADATA
 from control_plane.web.access import is_open
 from control_plane.web.destinations import local_page
+from control_plane.web.rendering import TEMPLATES
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.filled import fill
@@ -164,6 +165,7 @@ def test_no_address_that_is_only_opened_changes_anything(api: Api) -> None:
     assert statuses.count(200) > 60
 
 
+LINK = re.compile(r'href="(/api/v1/[^"]+)"')
 READABLE = ("/", "/side", "/orders", "/sessions", "/orders/{order}", "/search", "/live/now")
 
 
@@ -189,7 +191,15 @@ def test_the_cookie_alone_changes_nothing_on_any_route(api: Api) -> None:
     # To choose what the session's own stream tells takes nothing from its owner.
     assert (len(asked) > 100, changing) == (True, {("POST", "/live/000000000000/topics")})
     reading = sorted(path.rpartition("0/")[2] for _, path in passed - changing)
-    assert reading == ["events", "log/000000000000", "patch"]
+    assert reading == ["events", "log/000000000000", "patch", "raw/000000000000", "trajectory"]
+
+
+def test_the_cookie_alone_opens_what_pages_link_to(api: Api) -> None:
+    """A browser that follows a link cannot send the key."""
+    found = {link for each in TEMPLATES.rglob("*.html") for link in LINK.findall(each.read_text())}
+    with thief_of(api) as thief:
+        refused = {each for each in found if lacks_key(thief.get(re.sub(r"\{\{.+?\}\}", NOBODY, each)))}
+    assert (len(found) > 3, refused) == (True, set())
 
 
 def test_the_cookie_alone_reads_pages_in_which_the_key_is_not_and_logs_out(api: Api, run: PlayedRun) -> None:
