@@ -47,9 +47,9 @@ class PageStreams:
             del self._open[stream.id]
 
     def of(self, caller: Caller, stream_id: str) -> PageStream:
-        """The caller's open stream. Raises NotFound; the client then opens another one."""
+        """The caller's open stream in this organization. Raises NotFound; the client then opens another one."""
         stream = self._open.get(stream_id)
-        if stream is None or stream.caller.login_session_id != caller.login_session_id:
+        if stream is None or _opener(stream.caller) != _opener(caller):
             raise NotFound("this stream has ended", code="E-STREAM-404", next="open it again")
         return stream
 
@@ -83,6 +83,10 @@ async def set_topics(
     """Follow exactly these topics from now on; the values are the versions that the client has."""
     streams: PageStreams = request.app.state.page_streams
     streams.of(caller, stream_id).follow(topics)
+
+
+def _opener(caller: Caller) -> tuple[str | None, str]:
+    return caller.login_session_id, caller.organization_id
 
 
 def _with_versions(topics: list[str]) -> dict[str, str]:

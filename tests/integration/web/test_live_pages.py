@@ -299,13 +299,16 @@ def test_names_that_are_no_topics_are_ignored(api: Api, run: PlayedRun) -> None:
         assert len(stream.versions()) <= MOST_TOPICS
 
 
-def test_a_stream_belongs_to_the_session_that_opened_it_and_ends_with_it(api: Api) -> None:
+def test_a_stream_belongs_to_one_session_and_organization_and_ends_with_the_session(api: Api) -> None:
+    api.client.call(ADD, OrganizationRequest(name="elsewhere"))
     with api.browser() as browser, live(browser, "orders") as stream:
         session = api.client.call(tokens.LIST_LOGIN_SESSIONS)[0]["id"]
         with api.browser() as other:
             answer = other.post(f"/live/{stream.of('hello')[0]['stream']}/topics", json={})
         assert (answer.status_code, answer.json()["code"]) == (404, "E-STREAM-404")
         assert browser.post("/live/none/topics", json={}).status_code == 404
+        browser.post("/organization", data={"organization": "elsewhere"})
+        assert browser.post(f"/live/{stream.of('hello')[0]['stream']}/topics", json={}).status_code == 404
         api.client.call(tokens.END_LOGIN_SESSION, login_session_id=session)
         wait_until(lambda: stream.closed)
         assert browser.get("/live/now", headers={"Accept": "application/json"}).status_code == 401
