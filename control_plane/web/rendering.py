@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -23,13 +24,20 @@ from shared.visible_text import visible, visible_prose
 TEMPLATES = Path(__file__).parent / "templates"
 PART = "text/x-part"
 """What our scripts accept."""
+PAGE_ORGANIZATION = "page_organization"
+"""Field of every form that posts: the name of the organization that its page shows."""
+_FORM = re.compile(r"<form [^<>]*>")
 
 
 def page(
     name: str, context: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
-    """The template `name` filled with `context`."""
-    return HTMLResponse(rendered(name, context), status, headers)
+    """The template `name` filled with `context`, whose forms send for which organization it was filled."""
+    html, caller = str(rendered(name, context)), context.get("caller")
+    if caller is not None:
+        field = f'<input type="hidden" name="{PAGE_ORGANIZATION}" value="{escape(caller.organization)}">'
+        html = _FORM.sub(lambda form: form[0] + field if 'method="post"' in form[0] else form[0], html)
+    return HTMLResponse(html, status, headers)
 
 
 def rendered(name: str, context: Mapping[str, Any]) -> Markup:

@@ -6,8 +6,12 @@ import pytest
 from playwright.sync_api import expect
 
 from control_plane.contract.declarations import drones, providers
+from control_plane.core.lookups.organizations import system_caller
+from control_plane.operations import projects
 from tests.browser.conftest import Person
 from tests.support.fleet import PlayedRun
+from tests.support.made import make_project
+from tests.support.organizations import add_organization
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -34,6 +38,23 @@ def test_a_wrong_field_is_marked_in_the_dialog_nothing_typed_is_lost_and_the_mod
     expect(page.get_by_role("heading", name="main")).to_be_visible()
     expect(page.locator("#dialog")).not_to_be_visible()
     assert person.api.client.call(providers.SHOW, name="main")["key"] == "sealed"
+
+
+def test_a_dialog_of_a_page_is_refused_once_another_tab_has_chosen_another_organization(person: Person) -> None:
+    api, other = person.api, person.context.new_page()
+    add_organization(api.core, system_caller(api.core), "payments")
+    for organization in ("default", "payments"):
+        make_project(api.core, system_caller(api.core, organization), "shop")
+    page = person.open("/projects")
+    other.goto(f"{api.url}/settings")
+    other.locator("#org-menu summary").click()
+    other.get_by_role("button", name="payments").click()
+    other.locator("#org-menu summary", has_text="payments").wait_for()
+    page.locator("summary[aria-label^='More actions']").click()
+    page.get_by_role("link", name="Remove…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove project").click()
+    person.sees("This page shows the organization 'default', but 'payments' was chosen meanwhile")
+    assert projects.list_(api.core, system_caller(api.core, "payments")) != []
 
 
 def test_the_fleet_is_live_and_a_drone_is_drained_and_removed_there(person: Person, run: PlayedRun) -> None:

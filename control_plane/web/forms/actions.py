@@ -35,6 +35,7 @@ from control_plane.web.forms.requests import (
     ChangedMeanwhile,
     SentForm,
     differences,
+    form_of,
     names_shown,
     operation_named,
     parsed,
@@ -93,7 +94,7 @@ def filled_form(
 async def act(request: Request, caller: CallerDep, name: str) -> Response:
     """Do it. A refusal shows the form again as it was sent, with the reason."""
     operation = operation_named(name)
-    form = await request.form(max_fields=MOST_FIELDS, max_files=0)
+    form = await form_of(request, caller, MOST_FIELDS)
     return await to_thread.run_sync(_act, request, caller, operation, form)
 
 
@@ -101,7 +102,7 @@ async def act(request: Request, caller: CallerDep, name: str) -> Response:
 async def show_command(request: Request, caller: CallerDep, name: str) -> Response:
     """The form as it was sent, with the command that does the same; nothing is done."""
     operation = operation_named(name)
-    form = await request.form(max_fields=MOST_FIELDS, max_files=0)
+    form = await form_of(request, caller, MOST_FIELDS)
     shown = Shown(SentForm.of(operation, form), next=str(form.get("next", "")), shows_command=True)
     return await to_thread.run_sync(_form, request, caller, shown)
 

@@ -13,7 +13,7 @@ from control_plane.core import Caller, Core
 from control_plane.operations.gateway import OperationCall, perform
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.destinations import local_page
-from control_plane.web.forms.requests import operation_named
+from control_plane.web.forms.requests import form_of, operation_named
 from shared.errors import Conflict, Invalid, Refused
 
 router = APIRouter(prefix="/actions", include_in_schema=False)
@@ -26,7 +26,7 @@ async def act_on_each(
 ) -> Response:
     """Do it with each selected thing. Raises Conflict with the reason of each that was refused; the others are done."""
     operation = operation_named(name)
-    form = await request.form(max_fields=MOST + 10, max_files=0)
+    form = await form_of(request, caller, MOST + 10)
     field = _field(operation)
     selected = list(dict.fromkeys(str(value) for key, value in form.multi_items() if key == field))
     await to_thread.run_sync(_act, core, caller, operation, selected)

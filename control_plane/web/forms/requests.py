@@ -9,13 +9,15 @@ from functools import cache
 from typing import Any
 
 from starlette.datastructures import FormData
+from starlette.requests import Request
 
 from control_plane.contract.declarations.operation import Operation, every_operation
 from control_plane.contract.validation.invalid_requests import FieldProblem, InvalidRequest, checked
 from control_plane.core import Caller, Core
 from control_plane.operations.gateway import OperationCall, perform
 from control_plane.web.forms.fields import FormField, form_fields, name_fields
-from shared.errors import Invalid, NotFound, Refused
+from control_plane.web.rendering import PAGE_ORGANIZATION
+from shared.errors import Conflict, Invalid, NotFound, Refused
 
 WAS = "was."
 """Prefix of the hidden fields with the values that the form was opened with."""
@@ -28,6 +30,19 @@ DRAFTS = "draft"
 """Fields that scripts add: the name of a field, a blank, and the subject of its draft."""
 _SAFE = re.compile(r"[A-Za-z0-9._:@-]{1,100}")
 MOST_SHOWN = 300
+
+
+async def form_of(request: Request, caller: Caller, most_fields: int) -> FormData:
+    """What a page sent. Raises Conflict if another organization was chosen since the page was loaded."""
+    form = await request.form(max_fields=most_fields, max_files=0)
+    shown = str(form.get(PAGE_ORGANIZATION, caller.organization))
+    if shown != caller.organization:
+        raise Conflict(
+            f"this page shows the organization {shown[:80]!r}, but {caller.organization!r} was chosen meanwhile",
+            code="E-FORM-ORGANIZATION",
+            next="reload the page",
+        )
+    return form
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from control_plane.operations.orders.planning import approve_plan, edit_plan, se
 from control_plane.operations.orders.reading import order_summary
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.destinations import local_page
-from control_plane.web.forms.requests import KEY, key_of_page, named_drafts
+from control_plane.web.forms.requests import KEY, form_of, key_of_page, named_drafts
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.presentation import title
 from control_plane.web.problems import problem_of
@@ -83,7 +83,7 @@ def plan_page(request: Request, core: CoreDep, caller: CallerDep, order_id: str)
 @router.post("/{order_id}/plan")
 async def send_plan(request: Request, caller: CallerDep, order_id: str) -> Response:
     """Save, approve or send back. A refusal shows the form again as it was sent, with the reason."""
-    form = await request.form(max_fields=_FIELDS, max_files=0)
+    form = await form_of(request, caller, _FIELDS)
     return await to_thread.run_sync(_act, request, caller, order_id, form)
 
 

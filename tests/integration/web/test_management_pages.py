@@ -37,6 +37,7 @@ from tests.support.spending import reserve
 PAGES = ("/fleet", "/projects", "/models", "/automation", "/cost", "/settings", "/settings/access")
 HTML, PART = {"Accept": "text/html"}, {"Accept": "text/x-part"}
 MARK = "mark"
+OF_PAGE = re.compile(r'<input type="hidden" name="page_organization" value="([^"]*)">')
 
 
 def page(browser: httpx.Client, path: str, status: int = 200) -> str:
@@ -231,6 +232,28 @@ def fleet_facts(browser: httpx.Client) -> tuple[bool, bool, str]:
     text = page(browser, "/fleet")
     soon = re.search(r"next in about ([\w ]+)", text)
     return ">Idle" in text, "last order ended <time" in text, soon[1] if soon else ""
+
+
+def test_what_a_page_sends_is_refused_once_another_organization_than_the_pages_was_chosen(work: Api) -> None:
+    add_organization(work.core, system_caller(work.core), "payments")
+    order = work.submit()["id"]
+    sent = {"name": "ida", "role": "operator", "act": "save", "order": order}
+    paths = ("/actions/create_join_token", "/actions/create_join_token/command", "/actions/cancel_order/each")
+    with work.browser() as browser:
+        forms = {path: page(browser, path) for path in (*PAGES, "/orders", "/orders/new", f"/orders/{order}")}
+        browser.post("/organization", data={"organization": "payments"})
+        now = OF_PAGE.findall(page(browser, "/orders/new"))
+        refused = [
+            browser.post(path, data={**sent, "page_organization": "default"}, headers={"Accept": accept})
+            for path in (*paths, f"/orders/{order}/plan")
+            for accept in ("application/json", "text/x-part")
+        ]
+        project = {"slug": "shop", "git_url": "https://git.example/shop.git", "page_organization": now[0]}
+        done = browser.post("/actions/add_project", data=project)
+    assert {(each.status_code, each.json()["code"]) for each in refused} == {(409, "E-FORM-ORGANIZATION")}
+    assert (set(now), done.status_code) == ({"payments"}, 303)
+    assert [path for path, text in forms.items() if len(OF_PAGE.findall(text)) != text.count('method="post"')] == []
+    assert {name for text in forms.values() for name in OF_PAGE.findall(text)} == {"default"}
 
 
 @pytest.fixture

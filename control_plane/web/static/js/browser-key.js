@@ -19,5 +19,9 @@ export function browserKey() {
 // Fired for every form, however it is sent; never added to an address.
 document.addEventListener("formdata", (event) => {
   const form = /** @type {HTMLFormElement} */ (event.target);
-  if (form.method === "post") event.formData.set("browser_key", browserKey());
+  if (form.method !== "post") return;
+  event.formData.set("browser_key", browserKey());
+  // Also of a form that was fetched after another tab had chosen another organization.
+  const { organization } = document.body.dataset;
+  if (organization) event.formData.set("page_organization", organization);
 });
