@@ -21,6 +21,7 @@ from sqlalchemy import select
 
 from control_plane.contract.declarations import tokens
 from control_plane.contract.declarations.drafts import LIST, SAVE, SHOW, DraftEdit
+from control_plane.core.lookups.organizations import in_organization, system_caller
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.teams import Comment
@@ -28,6 +29,8 @@ from control_plane.db.waits import Wait
 from tests.browser.conftest import Person, watch
 from tests.support import wait_until, warm_processes
 from tests.support.fleet import Api
+from tests.support.made import make_project
+from tests.support.organizations import add_organization
 from tests.support.patches import deliver
 from tests.support.waiting import everything_waits
 
@@ -154,6 +157,22 @@ def test_what_was_typed_is_there_after_its_pages_were_closed(person: Person, kin
     # Places that send the same have one draft: here a task's page and its row in the inbox.
     box = in_row("Windows paths", "Reply")(person.open("/"))
     expect(box).to_have_value(text_of("task comment"))
+
+
+def test_what_was_typed_belongs_to_the_organization_that_the_page_shows(person: Person) -> None:
+    api, admin = person.api, system_caller(person.api.core)
+    add_organization(api.core, admin, "payments")
+    make_project(api.core, in_organization(api.core, admin, "payments"), "shop")
+    page = person.open("/settings")
+    page.locator("#org-menu summary").click()
+    page.get_by_role("button", name="payments").click()
+    page.locator("#org-menu summary", has_text="payments").wait_for()
+    box = person.open("/orders/new?project=shop").get_by_label("What should be done?")
+    box.fill("typed")
+    with api.http() as http:
+        wait_until(lambda: http.get("/api/v1/drafts", params={"org": "payments"}).json())
+    assert drafts(api) == []
+    expect(person.open("/orders/new?project=shop").get_by_label("What should be done?")).to_have_value("typed")
 
 
 def test_what_was_typed_is_there_after_the_browser_was_killed(

@@ -195,11 +195,12 @@ def test_the_cookie_alone_changes_nothing_on_any_route(api: Api) -> None:
 
 
 def test_the_cookie_alone_opens_what_pages_link_to(api: Api) -> None:
-    """A browser that follows a link cannot send the key."""
+    """A browser that follows a link cannot send the key. The link names the organization that the page shows."""
     found = {link for each in TEMPLATES.rglob("*.html") for link in LINK.findall(each.read_text())}
     with thief_of(api) as thief:
         refused = {each for each in found if lacks_key(thief.get(re.sub(r"\{\{.+?\}\}", NOBODY, each)))}
     assert (len(found) > 3, refused) == (True, set())
+    assert {each for each in found if not each.endswith("?org={{ caller.organization }}")} == set()
 
 
 def test_the_cookie_alone_reads_pages_in_which_the_key_is_not_and_logs_out(api: Api, run: PlayedRun) -> None:

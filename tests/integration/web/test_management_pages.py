@@ -256,6 +256,15 @@ def test_what_a_page_sends_is_refused_once_another_organization_than_the_pages_w
     assert {name for text in forms.values() for name in OF_PAGE.findall(text)} == {"default"}
 
 
+def test_a_page_of_a_chosen_organization_links_to_what_belongs_to_it(api: Api) -> None:
+    payments = add_organization(api.core, system_caller(api.core), "payments")
+    order = fill(api, payments, MARK).names["orders"]
+    with api.browser() as browser:
+        browser.post("/organization", data={"organization": "payments"})
+        links = set(re.findall(r'href="(/api/v1/[^"]+)"', page(browser, f"/orders/{order}/details")))
+        assert (len(links), {browser.get(each).status_code for each in links}) == (1, {200})
+
+
 @pytest.fixture
 def filled(api: Api) -> Api:
     """One thing of each kind, with the mark in its name."""

@@ -1,6 +1,7 @@
 // One text that is written and not sent yet, as the server has it and as this window has it. No window replaces what
 // another one wrote: both texts are kept until the user chooses.
 import { browserKey } from "./browser-key.js";
+import { inOrganization } from "./parts.js";
 
 const SOON_MS = 400;
 const AGAIN_MS = 3000;
@@ -11,7 +12,7 @@ const NOTHING = { status: 0, document: /** @type {any} */ ({}) };
 export async function call(path, more) {
   const headers = { Accept: "application/json", "Content-Type": "application/json", "X-Fleet-Browser-Key": browserKey() };
   try {
-    const answer = await fetch(`/api/v1/drafts${path}`, { headers, cache: "no-store", ...more });
+    const answer = await fetch(inOrganization(`/api/v1/drafts${path}`), { headers, cache: "no-store", ...more });
     return { status: answer.status, document: await answer.json() };
   } catch {
     return NOTHING;

@@ -3,6 +3,14 @@
 /** A part of a page as it is now. @param {string} address */
 export const getPart = (address) => fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
 
+/** An address of the API in the organization that the page shows: alone, it would act in that of the log-in. @param {string} path */
+export function inOrganization(path) {
+  const { organization } = document.body.dataset;
+  const address = new URL(path, location.origin);
+  if (organization) address.searchParams.set("org", organization);
+  return address;
+}
+
 /** @param {string} html from our server, which escapes every text in it */
 export const parsed = (html) => new DOMParser().parseFromString(html, "text/html");
 

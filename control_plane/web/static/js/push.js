@@ -2,6 +2,7 @@
 import { browserKey } from "./browser-key.js";
 import { refresh } from "./live.js";
 import { reasonOf } from "./notices.js";
+import { inOrganization } from "./parts.js";
 
 const box = document.getElementById("push");
 if (box) offer(box);
@@ -45,7 +46,7 @@ async function subscribe(box, name) {
   const { endpoint, keys } = subscription.toJSON();
   const headers = { "Content-Type": "application/json", "X-Fleet-Browser-Key": browserKey() };
   const body = JSON.stringify({ name, endpoint, p256dh: keys?.p256dh, auth: keys?.auth });
-  const answer = await fetch("/api/v1/attention/browsers", { method: "POST", headers, body });
+  const answer = await fetch(inOrganization("/api/v1/attention/browsers"), { method: "POST", headers, body });
   if (answer.ok) return "This browser shows notifications.";
   throw new Error(await reasonOf(answer));
 }
