@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from control_plane.contract.declarations import orders as declared_orders
 from control_plane.contract.declarations import sessions as declared_sessions
+from control_plane.contract.declarations import tasks as declared_tasks
 from control_plane.contract.declarations.operation import Operation
 from control_plane.core import Caller, Core
 from control_plane.operations import budgets, costs, memory, modes, prices, profiles, projects, providers
@@ -40,6 +41,7 @@ from control_plane.operations.weaknesses import weaknesses
 from control_plane.web.counts import counts_of
 from control_plane.web.fleet_view import fleet_view, steady
 from control_plane.web.forms.filters import Filters
+from control_plane.web.task_board import board_tasks
 from control_plane.web.text_in_flight import last_step_of
 from shared.errors import Refused
 
@@ -51,6 +53,8 @@ SHELL = "shell"
 GONE = "gone"
 """The version of something that was removed, or that the caller may no longer see."""
 MESSAGES = 50
+MOST_BATCHES = 100
+"""Those that a page lists, newest first."""
 MOST_TERMS = 2000
 """Characters of the terms of a list."""
 REMEMBERED = 2000
@@ -137,9 +141,17 @@ def _list(operation: Operation, read: Callable[..., Any]) -> Topic:
     """The rows that a page with these terms shows, however far they are from the newest."""
 
     def source(core: Core, caller: Caller, terms: str) -> Any:
-        return read(core, caller, **Filters.of("", operation, dict(parse_qsl(unquote(terms)))).arguments())
+        return read(core, caller, **_filters(operation, terms).arguments())
 
     return Topic(source, 5.0, steps_s=FIGURES_S, follows_orders=True, takes_terms=True)
+
+
+def _filters(operation: Operation, terms: str) -> Filters:
+    return Filters.of("", operation, dict(parse_qsl(unquote(terms))))
+
+
+def _board(core: Core, caller: Caller, terms: str) -> Any:
+    return board_tasks(core, caller, _filters(declared_tasks.LIST, terms))
 
 
 TOPICS: Mapping[str, Topic] = {
@@ -156,11 +168,14 @@ TOPICS: Mapping[str, Topic] = {
     "orders": _list(declared_orders.LIST, orders.list_orders),
     "order": Topic(_order, 5.0, pause_s=0.02, steps_s=0.0, takes_id=True, is_of_order=True),
     "changes": Topic(_changes, 5.0, steps_s=FIGURES_S, takes_id=True, is_of_order=True),
-    "batches": Topic(lambda core, caller, _: batches.list_(core, caller), 5.0, follows_orders=True, pause_s=1.0),
+    "batches": Topic(
+        lambda core, caller, _: batches.list_(core, caller, limit=MOST_BATCHES), 5.0, follows_orders=True, pause_s=1.0
+    ),
     "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),
     "sessions": _list(declared_sessions.LIST, sessions.list_),
     "session": Topic(sessions.show, 5.0, steps_s=FIGURES_S, follows_orders=True, takes_id=True),
-    "tasks": Topic(lambda core, caller, _: tasks.list_(core, caller), 3.0, follows_orders=True),
+    "tasks": replace(_list(declared_tasks.LIST, tasks.list_), every_s=3.0, steps_s=None),
+    "board": Topic(_board, 3.0, follows_orders=True, takes_terms=True),
     "task": Topic(tasks.show, 3.0, follows_orders=True, takes_id=True),
     "agents": Topic(lambda core, caller, _: agents.list_(core, caller), 5.0),
     "fleet": Topic(lambda core, caller, _: steady(fleet_view(core, caller)), 2.0, follows_orders=True),

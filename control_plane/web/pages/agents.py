@@ -9,6 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from control_plane.contract.declarations import orders as declared_orders
+from control_plane.contract.declarations import tasks as declared_tasks
 from control_plane.contract.declarations.agents import AgentDocument, AgentNode
 from control_plane.contract.declarations.task_documents import TaskSummary
 from control_plane.contract.documents.base import USER
@@ -18,6 +20,7 @@ from control_plane.operations.agents import reading
 from control_plane.operations.orders import reading as orders
 from control_plane.operations.tasks import reading as tasks
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.forms.filters import Filters
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.pages.tasks import thread_text
 from control_plane.web.rendering import page, wants_part
@@ -26,7 +29,7 @@ from shared.states import TaskStatus
 router = APIRouter(include_in_schema=False)
 SHOWN = 10
 COMPLETED = 8
-LISTED = 200
+AT_WORK = {"status": TaskStatus.IN_PROGRESS.value, "limit": "200"}
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,19 @@ class AgentRow:
 def list_agents(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     """The tree, with what each agent does now and what it cost."""
     part = wants_part(request)
-    around = frame_for(request, caller, "agents", ["agents", "tasks"])
-    context = {**around, "rows": list(_rows(core, caller))}
+    at_work = Filters.of("/tasks", declared_tasks.LIST, AT_WORK)
+    topics = ["agents", at_work.topic]
+    around = frame_for(request, caller, "agents", topics)
+    rows = list(_rows(core, caller, tasks.list_(core, caller, **at_work.arguments())))
+    context = {**around, "rows": rows, "topics": topics}
     return page("agents/tree.html" if part else "agents/page.html", context)
 
 
-def _rows(core: Core, caller: Caller) -> Iterator[AgentRow]:
+def _rows(core: Core, caller: Caller, in_progress: Sequence[TaskSummary]) -> Iterator[AgentRow]:
     known = {each.name: each for each in reading.list_(core, caller)}
     spent = {each.name: each.spent_usd for each in costs.list_(core, caller, by="agent")}
     at_work: dict[str, list[TaskSummary]] = {}
-    for task in tasks.list_(core, caller, status=TaskStatus.IN_PROGRESS, limit=LISTED):
+    for task in in_progress:
         at_work.setdefault(task.assignee, []).append(task)
     for name, depth in _in_order(reading.tree(core, caller), 0):
         if name in known:
@@ -71,14 +77,18 @@ def _in_order(nodes: Sequence[AgentNode], depth: int) -> Iterator[tuple[str, int
 def show_agent(request: Request, core: CoreDep, caller: CallerDep, name: str) -> Response:
     """One agent: instructions, limits, reports, tasks and newest turns."""
     part = wants_part(request)
-    around = frame_for(request, caller, "agents", ["agents", "tasks", "orders"])
+    own = Filters.of("/tasks", declared_tasks.LIST, {"assignee": name, "limit": str(SHOWN * 2)})
+    turns = Filters.of("/orders", declared_orders.LIST, {"agent": name, "limit": str(SHOWN)})
+    topics = ["agents", own.topic, turns.topic]
+    around = frame_for(request, caller, "agents", topics)
     agent = reading.show(core, caller, name)
     context = {
         **around,
         "agent": agent,
         "text_of": thread_text,
-        "tasks": [each for each in tasks.list_(core, caller, assignee=name, limit=SHOWN * 2) if _is_open(each)],
-        "turns": orders.list_orders(core, caller, SHOWN, agent=name),
+        "tasks": [each for each in tasks.list_(core, caller, **own.arguments()) if _is_open(each)],
+        "turns": orders.list_orders(core, caller, **turns.arguments()),
+        "topics": topics,
     }
     return page("agents/details.html" if part else "agents/agent.html", context)
 

@@ -14,6 +14,7 @@ from control_plane.contract.declarations.batches import BatchDocument, RowState
 from control_plane.operations import graphs
 from control_plane.operations.batches import comparing, reading
 from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.live.topics import MOST_BATCHES
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
@@ -30,7 +31,7 @@ def list_batches(request: Request, core: CoreDep, caller: CallerDep) -> Response
     """The newest batches with their progress."""
     part = wants_part(request)
     around = frame_for(request, caller, "batches", ["batches"])
-    context = {**around, "batches": reading.list_(core, caller, limit=LISTED)}
+    context = {**around, "batches": reading.list_(core, caller, limit=MOST_BATCHES)}
     return page("batches/list.html" if part else "batches/page.html", context)
 
 

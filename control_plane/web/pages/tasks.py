@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -24,12 +25,11 @@ from control_plane.web.markup.markdown import markdown
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
+from control_plane.web.task_board import board_tasks
 from shared.errors import Refused
 from shared.states import TaskStatus
 
 router = APIRouter(prefix="/tasks", include_in_schema=False)
-BOARD = ((TaskStatus.OPEN, 100), (TaskStatus.FAILED, 100), (TaskStatus.IN_PROGRESS, 100), (TaskStatus.DONE, 20))
-"""States on the board, each with the number of tasks that are read."""
 WITH_USER = "with you"
 COLUMNS = (WITH_USER, "open", "in progress", "done")
 _RESTS = frozenset({TaskStatus.OPEN, TaskStatus.FAILED})
@@ -42,9 +42,10 @@ def list_tasks(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     filters = Filters.of("/tasks", declared.LIST, request.query_params)
     as_list = request.query_params.get("view") == "list" or "status" in filters.terms
     part = wants_part(request)
-    around = frame_for(request, caller, "tasks", ["tasks"])
-    shown = _shown(request, core, caller, filters, as_list)
-    context = {**around, **shown, "filters": filters, "as_list": as_list, "here": _here(filters, as_list)}
+    topic = (filters if as_list else replace(filters, path="/board")).topic
+    around = frame_for(request, caller, "tasks", [topic])
+    shown = {**_shown(request, core, caller, filters, as_list), "here": _here(filters, as_list), "topic": topic}
+    context = {**around, **shown, "filters": filters, "as_list": as_list}
     if part:
         return page("tasks/list.html" if as_list else "tasks/board.html", context)
     return page("tasks/page.html", {**context, "offers": filters.offers(core, caller)})
@@ -59,16 +60,13 @@ def _here(filters: Filters, as_list: bool) -> str:
 
 def _shown(request: Request, core: Core, caller: Caller, filters: Filters, as_list: bool) -> dict[str, Any]:
     try:
-        arguments = filters.arguments()
         if as_list:
-            listed = reading.list_(core, caller, **arguments)
+            listed = reading.list_(core, caller, **filters.arguments())
             return {"tasks": listed, "more": filters.more([each.id for each in listed]), "problem": None}
-        terms = {name: arguments[name] for name in ("assignee", "project", "text")}
-        read = [reading.list_(core, caller, status=status, limit=limit, **terms) for status, limit in BOARD]
+        return {"columns": columns_of(board_tasks(core, caller, filters)), "problem": None}
     except Refused as error:
         problem = problem_of(request.scope, error).model_dump()
         return {"tasks": [], "columns": [], "more": None, "problem": problem}
-    return {"columns": columns_of([task for tasks in read for task in tasks]), "problem": None}
 
 
 def columns_of(tasks: Sequence[TaskSummary]) -> list[tuple[str, list[TaskSummary]]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -15,19 +17,24 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 from httpx_sse import EventSource
+from sqlalchemy import update
 
 from control_plane.contract.declarations import orders, projects, sessions, tokens
+from control_plane.contract.declarations.batches import BatchRequest
 from control_plane.contract.declarations.orders import SHOW, CancelRequest
 from control_plane.contract.declarations.organizations import ADD, OrganizationRequest
 from control_plane.contract.declarations.projects import ProjectEdit
 from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import system_caller
+from control_plane.db.groups import OrderGroup
+from control_plane.db.teams import Task
+from control_plane.operations.batches import submitting
 from control_plane.web.forms.filters import Filters
 from control_plane.web.live import page_stream
 from control_plane.web.live import topics as live_topics
 from control_plane.web.live.page_stream import MOST_TOPICS
-from control_plane.web.live.topics import GONE, TOPICS
+from control_plane.web.live.topics import GONE, SHELL, TOPICS
 from shared.events import AssistantStep, Usage
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
@@ -35,6 +42,7 @@ from tests.support.database import CoreFactory
 from tests.support.fleet import Api, Follower, PlayedRun, api_on
 from tests.support.made import submit
 from tests.support.postgres import PostgresServer
+from tests.support.team_rows import add_agent, add_task
 
 
 @dataclass
@@ -231,6 +239,55 @@ def test_a_narrowed_or_lengthened_list_is_told_of_each_row_that_it_shows_and_of_
     assert {topic: after[topic] != version for topic, version in before.items()} == topics
 
 
+BEYOND = {
+    "/tasks": True,
+    "/tasks?project=demo": True,
+    "/tasks?text=newer": False,
+    "/tasks?view=list": False,
+    "/tasks?view=list&limit=100": True,
+    "/tasks?status=in_progress": True,
+    "/agents": True,
+    "/agents/tester": True,
+    "/agents/other": False,
+    "/batches": True,
+}
+"""Pages, and whether they show the oldest of 52 tasks, which an agent works on, or the oldest of 52 batches."""
+
+
+def test_pages_of_tasks_agents_and_batches_are_told_of_each_row_that_they_show_and_of_no_other(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_topics, "FRESH_S", 0.0)
+    api.add_work()
+    caller = system_caller(api.core)
+    tester, other = (add_agent(api.core, caller, name) for name in ("tester", "other"))
+    oldest = add_task(api.core, caller, tester, claim=False)
+    for number in range(51):
+        add_task(api.core, caller, other, claim=False, title="A newer one")
+        row = {"id": "x", "project": "demo", "prompt": "x"}
+        submitting.submit(api.core, caller, BatchRequest.model_validate({"name": f"Batch {number}", "rows": [row]}))
+    with api.core.database.write() as db:
+        db.execute(update(Task).where(Task.id == oldest).values(status="in_progress"))
+    with api.browser() as browser:
+        topics = {path: followed_by(browser, path) for path in BEYOND}
+        every = sorted({each for path in topics for each in topics[path]})
+        before = versions(browser, *every)
+        with api.core.database.write() as db:
+            db.execute(update(Task).where(Task.id == oldest).values(title="Renamed"))
+            db.execute(update(OrderGroup).where(OrderGroup.name == "Batch 0").values(name="Renamed"))
+        after = versions(browser, *every)
+    changed = {each for each in every if before[each] != after[each]}
+    assert {path: bool(changed.intersection(topics[path])) for path in topics} == BEYOND
+
+
+def followed_by(browser: httpx.Client, path: str) -> set[str]:
+    """The topics of the page's parts, all of which it follows, besides the sidebar."""
+    page = browser.get(path, headers={"Accept": "text/html"}).raise_for_status().text
+    parts = {topic for each in re.findall(r'data-live="([^"]+)"', page) for topic in each.split()}
+    assert parts == json.loads(html.unescape(re.findall(r'data-topics="([^"]+)"', page)[0])).keys()
+    return parts - {SHELL}
+
+
 def test_after_a_gap_only_what_changed_is_told(api: Api, run: PlayedRun) -> None:
     other = api.submit()["id"]
     topics = (f"order:{run.order_id}", f"order:{other}")
@@ -289,7 +346,7 @@ def test_only_the_newest_versions_are_remembered(core: Core, admin: Caller, monk
 
 
 def test_names_that_are_no_topics_are_ignored(api: Api, run: PlayedRun) -> None:
-    strange = {"none": "", "tasks:1": "", "order": "", "order:": "", "": "", "projects": ""}
+    strange = {"none": "", "projects:1": "", "order": "", "order:": "", "": "", "projects": ""}
     with api.browser() as browser, live(browser) as stream:
         answer = stream.follow(strange | {f"order:{number}": "" for number in range(2 * MOST_TOPICS)})
         assert answer.status_code == 204, answer.text
