@@ -11,7 +11,9 @@ import httpx
 import pytest
 from sqlalchemy import delete, event, update
 
-from control_plane.contract.declarations import orders, plans
+from control_plane.contract.declarations import orders, plans, providers, sessions
+from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.sessions import SessionRequest
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Blob, Run
@@ -54,6 +56,21 @@ def browser(api: Api) -> Iterator[httpx.Client]:
 def calls(run: PlayedRun, name: str, output: str, **result: object) -> None:
     run.step(ToolCallStep(call_id=name, tool="shell", arguments={"command": f"run {name}"}))
     run.step(ToolResultStep.model_validate({"call_id": name, "output": output, "return_code": 0, **result}))
+
+
+def test_a_reply_has_the_model_of_the_turn_before_and_without_one_the_projects(
+    api: Api, browser: httpx.Client, run: PlayedRun
+) -> None:
+    def chosen(session: str) -> str:
+        [select] = re.findall(r'<select name="provider".+?</select>', browser.get(f"/sessions/{session}").text)
+        options = re.findall(r'<option value="([^"]*)"( selected)?>', select)
+        return next((value for value, selected in options if selected), options[0][0])
+
+    api.client.call(providers.ADD, ProviderRequest(name="a-first", model="openai/first"))
+    run.ends()
+    order = api.client.call(orders.SHOW, order_id=run.order_id)
+    new = api.client.call(sessions.CREATE, SessionRequest(project="demo"))
+    assert (chosen(new["id"]), chosen(order["session"])) == ("", order["provider"])
 
 
 def test_a_session_opens_at_its_running_turn_and_an_order_at_its_own(
