@@ -18,20 +18,22 @@ from control_plane.web.throttle import throttled
 from shared.errors import Invalid, Refused
 
 router = APIRouter(include_in_schema=False)
+MOST_NEXT = 1000
 
 
 @router.get("/login")
 def login_page(
     core: CoreDep,
     token: Annotated[str, Query(max_length=200)] = "",
-    next: Annotated[str, Query(max_length=1000)] = "/",
+    next: str = "/",
 ) -> Response:
-    """The form. This GET does not use a one-use token in the address: programs that preview links would burn it.
+    """The form; it leads to the inbox instead of to an address that is too long.
 
+    This GET does not use a one-use token in the address: programs that preview links would burn it.
     The page's button sends it, and nothing else does: any site can open this address, and would have its visitors work
     as another user unnoticed.
     """
-    return login_form(core, link=token, next_page=next)
+    return login_form(core, link=token, next_page=next if len(next) <= MOST_NEXT else "/")
 
 
 @router.post("/login", dependencies=[Depends(throttled("log-in"))])
@@ -40,7 +42,7 @@ def login(  # noqa: PLR0913, PLR0917 - one per field of the form
     request: Request,
     token: Annotated[str, Form(max_length=200)] = "",
     link: Annotated[str, Form(max_length=200)] = "",
-    next: Annotated[str, Form(max_length=1000)] = "/",
+    next: Annotated[str, Form(max_length=MOST_NEXT)] = "/",
     browser_key: Annotated[str, Form(max_length=200)] = "",
     without_key: Annotated[bool, Form()] = False,
 ) -> Response:

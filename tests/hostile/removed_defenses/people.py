@@ -85,7 +85,7 @@ REMOVALS = (
     removal(
         "integration/web/test_every_route.py::test_no_address_that_is_only_opened_changes_anything",
         "control_plane/web/pages/login.py",
-        "    return login_form(core, link=token, next_page=next)\n",
+        '    return login_form(core, link=token, next_page=next if len(next) <= MOST_NEXT else "/")\n',
         "    tokens.use_login_link(core, token) if token else None\n    return login_form(core, link=token)\n",
     ),
     removal(

@@ -92,6 +92,9 @@ def test_pages_lead_a_stranger_to_the_log_in_and_a_pasted_token_starts_a_session
         back = browser.post("/login", data={"token": api.token, "next": "/orders/abc?all=1"})
         cookie = next(iter(browser.cookies.jar))
         assert browser.get("/").status_code == 200
+        # An address of any length.
+        form = browser.get("/login", params={"next": f"/orders?text={'x' * 1000}"})
+        assert (form.status_code, 'name="next" value="/"' in form.text) == (200, True)
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/orders/abc%3Fall%3D1")
     assert back.headers["location"] == "/orders/abc?all=1"
     assert cookie.has_nonstandard_attr("HttpOnly")
