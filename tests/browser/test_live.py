@@ -12,9 +12,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from sqlalchemy import select
 
-from control_plane.contract.declarations import agents
+from control_plane.contract.declarations import agents, graphs, orders
 from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.drafts import LIST
+from control_plane.contract.declarations.graphs import MOST, GraphOrder, GraphRequest
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.core import Caller
 from control_plane.core.lookups.organizations import system_caller
@@ -93,6 +94,18 @@ def test_all_tabs_of_a_browser_live_on_one_connection_and_miss_nothing_of_a_rest
     mark(pages[0], "Live")
     for page in pages:
         row(page, order)
+
+
+def test_a_page_of_as_many_orders_as_a_graph_may_have_is_live(person: Person) -> None:
+    person.api.add_work()
+    wanted = [GraphOrder(name=f"order-{number}", prompt="x", project="demo") for number in range(MOST)]
+    graph = person.api.client.call(graphs.SUBMIT, GraphRequest(orders=wanted))
+    last = graph["orders"][-1]["id"]
+    page = person.open(f"/graphs/{graph['id']}")
+    row(page, last)
+    mark(page, "Live")
+    person.api.client.call(orders.CANCEL, order_id=last)
+    expect(page.locator(f"#order-{last}")).to_contain_text("canceled")
 
 
 @pytest.mark.parametrize("script", ["", NO_SHARED_WORKER], ids=["worker", "leader"])

@@ -29,7 +29,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 log = logs.get(__name__)
 
-MOST_TOPICS = 200
+MOST_TOPICS = 400
+"""Of all tabs: twice a page of the largest graph."""
 BEAT_S = 5.0
 FETCH_S = 0.25
 """In which a page fetches a step that it was told of, unless the server is busy with lists."""

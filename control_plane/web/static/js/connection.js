@@ -13,6 +13,7 @@ const FIRST_MS = 5000;
 const POLL_MS = 3000;
 const STREAM_AGAIN_MS = 60000;
 const LONGEST_WAIT_MS = 8000;
+const MOST_ASKED = 100; // topics in one address: proxies take 8 kB
 
 export class Connection {
   /** @param {(news: News) => void} tell */
@@ -53,13 +54,13 @@ export class Connection {
     else this.lost(); // it does not know what the pages show; the next one begins with that
   }
 
-  query() {
-    return [...this.versions].map(([topic, version]) => `topic=${encodeURIComponent(`${topic}=${version}`)}`).join("&");
+  query(from = 0, to = Infinity) {
+    return [...this.versions].slice(from, to).map(([topic, version]) => `topic=${encodeURIComponent(`${topic}=${version}`)}`).join("&");
   }
 
   open() {
     this.close();
-    this.asked = this.query();
+    this.asked = this.query(0, MOST_ASKED); // it is told of more once it has said its name
     const source = new EventSource(`/live?${this.asked}`);
     this.source = source;
     this.expect(FIRST_MS);
@@ -111,13 +112,16 @@ export class Connection {
   /** Ask for the present versions; whether there was an answer. */
   async ask() {
     try {
-      const signal = AbortSignal.timeout(SILENCE_MS); // else a proxy that holds it back would stop the polling
-      const answer = await fetch(`/live/now?${this.query()}`, { headers: { Accept: "application/json" }, cache: "no-store", signal });
-      if (answer.status === 401) this.say("out", null);
-      if (!answer.ok) return false;
-      const { now, versions } = await answer.json();
-      this.status.now = Date.parse(now);
-      for (const [topic, version] of Object.entries(versions)) this.changed(topic, version);
+      for (let from = 0; from === 0 || from < this.versions.size; from += MOST_ASKED) {
+        const signal = AbortSignal.timeout(SILENCE_MS); // else a proxy that holds it back would stop the polling
+        const query = this.query(from, from + MOST_ASKED);
+        const answer = await fetch(`/live/now?${query}`, { headers: { Accept: "application/json" }, cache: "no-store", signal });
+        if (answer.status === 401) this.say("out", null);
+        if (!answer.ok) return false;
+        const { now, versions } = await answer.json();
+        this.status.now = Date.parse(now);
+        for (const [topic, version] of Object.entries(versions)) this.changed(topic, version);
+      }
       return true;
     } catch {
       return false;
