@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from control_plane.db.drones import RawEvent
 from control_plane.db.installation import Lease
@@ -169,9 +169,10 @@ def test_what_is_forged_or_fails_five_times_is_kept_raw_and_others_go_on(running
     (forged,) = running.until(lambda: running.rows(RawEvent))
     assert "cannot be opened" in forged.error
     assert forged.fields["e"].endswith("Zm9yZ2Vk")
-    # The beginning of the year 1, a day ahead of UTC: the event is well formed, but its time cannot be stored.
-    early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23)))
-    oka.send(oka.journal(bad, AssistantStep(text="x")).model_copy(update={"at": early}))
+    with running.core.database.write() as db:
+        when = "NEW.body LIKE '%unstorable%'"
+        db.execute(text(f"CREATE TRIGGER t BEFORE INSERT ON steps WHEN {when} BEGIN SELECT RAISE(ABORT, 'no'); END"))
+    oka.report(bad, AssistantStep(text="unstorable"))
     oka.report(good, PRICED)
     running.until(lambda: len(running.rows(RawEvent)) == 2)
     running.until(lambda: stored(running, good) == [1, 2])

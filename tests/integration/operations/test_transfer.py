@@ -118,7 +118,7 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
         db.add(SteeringMessage(order_id=order.id, text="Hurry up", run_id=begun, at=now, **own))
         plan = AgentPlan(title="Plan")
         asked = ApprovalStep(about="plan", call_id="plan-1", tool="plan", why="Plan", command="\0", plan=plan)
-        keep_edit(open_wait(db, core, db.get_one(Run, begun), asked), AgentPlan(title="Better plan"), "kim")
+        keep_edit(open_wait(db, core, db.get_one(Run, begun), asked, now), AgentPlan(title="Better plan"), "kim")
         for number, sent in ((1, now), (2, None)):
             place = {"path": "calc.py", "side": "new", "quote": "+x", "text": f"review {number}", "user": "kim"}
             shown = {"order_id": order.id, "sent_order_id": order.id if sent else None, "sent_at": sent}
@@ -139,7 +139,7 @@ def _more(core: Core, caller: Caller, order: Order) -> None:
     with core.database.write() as db:
         close_all(db, core, begun)
         question = ApprovalStep(about="question", call_id="c1", tool="ask", why="Which?")
-        open_wait(db, core, db.get_one(Run, begun), question)
+        open_wait(db, core, db.get_one(Run, begun), question, now)
     budgets.set_(core, caller, "organization", "payments", BudgetRequest(usd=2000, per="total"))
     reserve(core, begun, 1.0)
     spend_so_far(core, begun, 0.25)
