@@ -37,7 +37,7 @@ def warn(core: Core) -> None:
 
 
 def untold() -> Select[Budget, datetime]:
-    """The budgets of which people were not told everything yet, with the start of the period, which may be over."""
+    """The budgets with news that was not sent yet, and when each period started; it may have ended since."""
     near = BudgetPeriod.spent_nusd * 100 >= Budget.limit_nusd * WARN_PERCENT
     used_up = or_(BudgetPeriod.refused_at.is_not(None), BudgetPeriod.spent_nusd >= Budget.limit_nusd)
     due = or_(and_(BudgetPeriod.warned_at.is_(None), near), and_(BudgetPeriod.exhausted_at.is_(None), used_up))

@@ -140,7 +140,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     sandbox = _sandbox(job, environ, owner)
     loading = Beside()
     if "litellm" not in sys.modules:
-        # The fork server rests. Loading takes seconds, so it goes on while the workspace is prepared.
+        # The fork server rests. Loading takes seconds, so it happens while the workspace is prepared.
         loading.start(litellm)
     context = RunContext(
         boot_id=job.boot_id,

@@ -281,7 +281,7 @@ def test_pages_of_tasks_agents_and_batches_are_told_of_each_row_that_they_show_a
 
 
 def followed_by(browser: httpx.Client, path: str) -> set[str]:
-    """The topics of the page's parts, all of which it follows, besides the sidebar."""
+    """The topics of the page's parts; the page follows these and the sidebar's."""
     page = browser.get(path, headers={"Accept": "text/html"}).raise_for_status().text
     parts = {topic for each in re.findall(r'data-live="([^"]+)"', page) for topic in each.split()}
     assert parts == json.loads(html.unescape(re.findall(r'data-topics="([^"]+)"', page)[0])).keys()
