@@ -314,7 +314,8 @@ class ReviewerStep(Wire):
     repeated: bool = False
     """The findings are those of an earlier run of the order, lost with what it did after its last
     checkpoint."""
-    usage: Usage = Usage()
+    usage: Usage = Usage(cost_usd=0.0)
+    """Without an answer, nothing: a call that broke off is a `ChargeStep`."""
     duration_ms: Count = 0
 
 

@@ -79,6 +79,8 @@ def test_a_reviewer_that_fails_fails_no_run_and_the_run_says_why(bench: Bench, s
         assert (ends(end), end.response, told(bench)) == (("success", "stopped"), "Made it.", [])
         step = bench.last(ReviewerStep)
         assert (step.findings, bool(step.problem), problem in step.problem) == ((), bool(problem), True)
+        # An answer of this model has an unknown price; without one, it is known that there is nothing to pay.
+        assert step.usage.cost_usd == (None if step.usage.input_tokens else 0.0), problem
         assert bench.last(Delivered).files_changed == 1
 
 
@@ -132,7 +134,8 @@ def test_a_resumed_run_gets_the_earlier_findings_without_asking_again(
     end = second.run(scripted([*MAKES, says("Declined: it is meant to be empty.")]).url)
     assert (end.status, end.response) == ("success", "Declined: it is meant to be empty.")
     assert len(reviewer.requests) == 1
-    assert [(step.repeated, len(step.findings)) for step in second.of(ReviewerStep)] == [(True, 1)]
+    (step,) = second.of(ReviewerStep)
+    assert (step.repeated, len(step.findings), step.usage.cost_usd) == (True, 1, 0.0)
     assert "It is empty." in told(second)[-1]
 
 
