@@ -217,15 +217,25 @@ def _settle(  # noqa: PLR0913 - all of one change
     now = core.clock.now()
     changes = []
     granted = [each.granted_nusd for each in blocks]
-    for block, paid, told in zip(blocks, shares(granted, spent), shares(granted, spent - assumed), strict=True):
+    _report(blocks, shares(granted, spent - assumed))
+    for block, paid in zip(blocks, shares(granted, spent), strict=True):
         reserved, before = _reserved(block), block.spent_nusd
-        block.spent_nusd, block.reported_nusd = paid, max(block.reported_nusd, told)
+        block.spent_nusd = paid
         if block.closed_at is None and (final or paid >= block.granted_nusd):
             block.closed_at = now
         if (reserved, before) != (_reserved(block), paid):
             changes.append(Change(block.granted_at, _reserved(block) - reserved, paid - before))
     db.flush()
     count(db, budgets, changes)
+
+
+def _report(blocks: Sequence[SpendingBlock], told: Sequence[int]) -> None:
+    """Add what the run had not reported before. No block's part falls, also if a later block pays for some of it."""
+    new = max(0, sum(told) - sum(block.reported_nusd for block in blocks))
+    for block, paid in zip(blocks, told, strict=True):
+        more = min(new, max(0, paid - block.reported_nusd))
+        block.reported_nusd += more
+        new -= more
 
 
 def _add_block(  # noqa: PLR0913, PLR0917 - all of one row

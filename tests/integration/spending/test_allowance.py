@@ -156,6 +156,18 @@ def test_what_models_have_cost_never_falls_in_the_metrics_while_a_run_is_lost_an
     assert metered == [0.0, 0.3, 0.3, 0.4]
 
 
+def test_what_a_run_spent_beyond_its_blocks_is_once_in_the_metrics_when_the_next_block_pays_for_it(
+    money: Money,
+) -> None:
+    """Without a budget, a run whose request failed makes its call, and reports it with the next request."""
+    run, metered = money.run(), []
+    money.ask(run, 0.1)
+    for least, spent in ((0.1, 0.1), (1.4, 0.4), (1.4, 0.6), (1.4, 1.4)):
+        money.ask(run, least, spent=spent)
+        metered.append(money.metered())
+    assert metered == [0.1, 0.4, 0.6, 1.4]
+
+
 def test_prices_reach_a_run_with_the_next_answer_are_kept_as_charged_and_needed_where_a_budget_applies(
     money: Money,
 ) -> None:
