@@ -110,7 +110,7 @@ def settle(db: Session, core: Core, dispatch: Dispatch, spent: int, *, assumed: 
 
 def spent_by(db: Session, run_id: str) -> int:
     """Nanodollars that the run reported in total."""
-    return sum(block.spent_nusd for block in _blocks(db, run_id))
+    return sum(block.reported_nusd for block in _blocks(db, run_id))
 
 
 def granted_to(db: Session, run_id: str) -> int:

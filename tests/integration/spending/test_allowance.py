@@ -53,7 +53,7 @@ class Money:
         values = {"number": number, "model": "openai/x", "least": least, "wanted": least, **more}
         return allow(self.core, self.drone, run_id, AllowanceRequest.model_validate(values))
 
-    def end(self, run_id: str, cost: float, to: RunStatus = RunStatus.SUCCESS) -> None:
+    def end(self, run_id: str, cost: float | None, to: RunStatus = RunStatus.SUCCESS) -> None:
         """The run reports its end, also after it was given up."""
         with self.core.database.write() as db:
             run, dispatch = db.get_one(Run, run_id), db.get_one(Dispatch, run_id)
@@ -138,6 +138,16 @@ def test_a_lost_run_counts_with_all_it_held_until_its_drone_reports_what_it_cost
     assert money.counts(run, fresh_generation=1) == 0.0
     assert money.counts(run, fresh_generation=0) == pytest.approx(0.4)
     assert money.counts(run, renewed_generation=1) == 0.0
+
+
+def test_a_lost_run_that_reports_late_without_a_known_cost_counts_with_what_it_reported_before(money: Money) -> None:
+    budget, run = money.budget(10), money.run()
+    money.ask(run, 0.5, wanted=2.0)
+    money.ask(run, 0.5, spent=0.3)
+    money.lose(run, heard=0.2)
+    assert money.counted(budget) == (0.0, 2.0)
+    money.end(run, None)
+    assert money.counted(budget) == (0.0, 0.3)
 
 
 def test_what_models_have_cost_never_falls_in_the_metrics_while_a_run_is_lost_and_reports_after_all(
