@@ -82,6 +82,8 @@ class Purse:
         self._lock = threading.Condition()
         self._asking = threading.Lock()
         self._granted = 0
+        self._unsure = False
+        """The control plane may count more than `_granted`: it did not answer the last request."""
         self._spent = 0
         self._in_flight = 0
         self._bounded = money.bounded
@@ -191,11 +193,15 @@ class Purse:
         if self._account is not None:
             if self._free < need.wanted:
                 self._coming = need
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._requests, name="allowance", daemon=True)
-                self._thread.start()
+            self._begin_requests()
             self._lock.notify_all()
         return amount
+
+    def _begin_requests(self) -> None:
+        """Start the thread for them, once. Holds the lock."""
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._requests, name="allowance", daemon=True)
+            self._thread.start()
 
     def _requests(self) -> None:
         """Request money ahead, and give back what is not used, in a thread of its own."""
@@ -205,7 +211,7 @@ class Purse:
                 if self._closed:
                     return
                 need, self._coming = self._coming, None
-                idle = need is None and not self._in_flight and self._granted > self._spent
+                idle = need is None and not self._in_flight and (self._unsure or self._granted > self._spent)
             try:
                 if need is not None:
                     self._exchange(account, need, Asking.AHEAD)
@@ -230,14 +236,24 @@ class Purse:
         Returns the answer, and what was reserved for a call that waited for it: no other thread takes it first.
         """
         with self._asking:
-            answer = account.allow(self._request(need, how))
+            try:
+                answer = account.allow(self._request(need, how))
+            except Unreachable:
+                self._note_unanswered(need)
+                raise
             granted = charged(answer.granted)
             if self._kept is not None and granted > self._granted:
                 self._kept.granted(granted)
             with self._lock:
-                self._granted = granted
+                self._granted, self._unsure = granted, False
                 self._bounded, self._prices = answer.bounded, answer.prices
                 return answer, self._taken(need) if how is Asking.NOW and not answer.refused else None
+
+    def _note_unanswered(self, need: Need) -> None:
+        """A request may have arrived, or not: once idle, the run asks until it knows that it holds nothing."""
+        with self._lock:
+            self._unsure, self._last = True, self._last or need
+            self._begin_requests()
 
     def _taken(self, need: Need) -> int | None:
         """What is reserved for the call that waited, if it is enough. Holds the lock."""

@@ -202,6 +202,38 @@ def test_an_idle_run_gives_back_what_it_holds_also_after_an_ample_grant(monkeypa
     wait_until(lambda: source.granted == reserved(0.01))
 
 
+@dataclass
+class Deaf(Source):
+    """Its first answers are lost."""
+
+    deaf: int = 0
+
+    def allow(self, request: AllowanceRequest) -> Allowance:
+        answer = super().allow(request)
+        if self.deaf:
+            self.deaf -= 1
+            raise Unreachable("lost", code="E-NO-SERVER")
+        return answer
+
+
+def test_an_idle_run_repeats_its_return_until_the_control_plane_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a grant whose answer was lost, and that no call used."""
+    monkeypatch.setattr("drone.runs.purse.IDLE_SECONDS", 0.01)
+    away = Unreachable("away", code="E-NO-SERVER")
+    source = Source()
+    purse = Purse(0, 0, source, BOUNDED)
+    amount = purse.reserve(need(0.1, 0.5))
+    wait_until(lambda: source.granted >= reserved(1.0))
+    source.errors += [away, away]
+    purse.settle(amount, charged(0.01))
+    wait_until(lambda: source.granted == reserved(0.01))
+    assert source.errors == []
+    source = Deaf(deaf=2)
+    with pytest.raises(MoneyAwaited):
+        Purse(0, 0, source, BOUNDED).reserve(need(0.1, 0.5))
+    wait_until(lambda: (source.deaf, source.granted) == (0, 0))
+
+
 def test_a_model_without_a_price_is_refused_only_where_a_budget_applies() -> None:
     class Unpriced(Source):
         def allow(self, request: AllowanceRequest) -> Allowance:
