@@ -16,7 +16,12 @@ class KeptSpending:
         self._granted = 0
 
     def granted(self, nusd: int) -> None:
-        """Write what the run may spend, in nanodollars, before it spends any of it."""
+        """Write what the run may spend, in nanodollars, if that has changed.
+
+        Of more, it spends nothing before; less is certain only once the control plane has answered.
+        """
+        if nusd == self._granted:
+            return
         self._granted = nusd
         os.pwrite(self._file, f"{_usd(nusd)} ".encode(), 0)
         os.fdatasync(self._file)

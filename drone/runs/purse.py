@@ -242,7 +242,7 @@ class Purse:
                 self._note_unanswered(need)
                 raise
             granted = charged(answer.granted)
-            if self._kept is not None and granted > self._granted:
+            if self._kept is not None:
                 self._kept.granted(granted)
             with self._lock:
                 self._granted, self._unsure = granted, False

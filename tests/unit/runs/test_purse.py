@@ -245,6 +245,19 @@ def test_a_model_without_a_price_is_refused_only_where_a_budget_applies() -> Non
         Purse(0, 0, Unpriced(), BOUNDED).check_unpriced("openai/x")
 
 
+def test_what_a_run_has_returned_does_not_count_after_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drone.runs.purse.IDLE_SECONDS", 0.01)
+    purse = Purse(0, 0, Source(), BOUNDED, KeptSpending(tmp_path / "spending"))
+    amount = purse.reserve(need(0.1, 0.5))
+    assert kept_spending(tmp_path / "spending", rebooted=True) >= 0.5
+    purse.settle(amount, charged(0.01))
+    wait_until(lambda: kept_spending(tmp_path / "spending", rebooted=True) == 0.01)
+    call(purse, 0.1, 0.5, cost=0.2)
+    assert kept_spending(tmp_path / "spending", rebooted=True) >= 0.51
+
+
 def test_what_a_crashed_run_may_have_spent_includes_its_call_in_flight(tmp_path: Path) -> None:
     purse = Purse(0, 0, Source(), BOUNDED, KeptSpending(tmp_path / "spending"))
     call(purse, 0.1, 0.5, cost=0.2)
