@@ -136,6 +136,8 @@ class ModelResponse:
     usage: Usage = field(default_factory=Usage)
     usage_reported: bool = True
     """False: the endpoint reported none, so that the tokens were counted here."""
+    listed_usd: float | None = None
+    """What it cost at the prices of LiteLLM's list, beside `usage.cost_usd` at the organization's; None if unknown."""
     finish_reason: str = ""
     model: str = ""
     """The model that answered; a fallback's name if one was used."""

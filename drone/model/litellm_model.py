@@ -226,6 +226,7 @@ class LiteLLMModel:
             message=message,
             usage=metered.answered(call.usage),
             usage_reported=call.usage_reported,
+            listed_usd=metered.listed_usd,
             finish_reason=call.finish_reason,
             model=self.provider.model,
             duration_ms=round((self.clock.monotonic() - started) * 1000),

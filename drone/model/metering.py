@@ -23,6 +23,11 @@ class MeteredCall(Protocol):
         """The most tokens that it may answer with; None: as many as the endpoint gives."""
         ...
 
+    @property
+    def listed_usd(self) -> float | None:
+        """USD that the answer cost at the prices of LiteLLM's list, which no organization sets; None if unknown."""
+        ...
+
     def answered(self, reported: Any) -> Usage:
         """It was answered; returns litellm's usage with what counts as its cost."""
         ...
@@ -78,10 +83,12 @@ class _Free:
         self._provider = provider
         self._messages = tuple(messages)
         self.max_tokens = max_tokens
+        self.listed_usd: float | None = None
 
     def answered(self, reported: Any) -> Usage:
         usage = pricing_of(self._provider.model).usage(reported)
         self._bound.learned(self._messages, usage.input_tokens)
+        self.listed_usd = usage.cost_usd
         return usage
 
     def broke_off(self) -> None:

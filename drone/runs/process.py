@@ -330,5 +330,6 @@ class _MeteredModel:
         """
         self.policy.check_spent(self.spending.today())
         answer = self.model.answer(messages, tools, on_delta)
-        self.spending.add(answer.usage.cost_usd or 0.0)
+        # Not at the organization's prices, which its admins set: the limit is the owner's.
+        self.spending.add(answer.listed_usd or 0.0)
         return answer

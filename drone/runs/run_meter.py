@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from drone.agent.protocols import Controls, Recorder
@@ -147,6 +148,7 @@ class _Call:
         self.reserved = 0
         """Nanodollars."""
         self.max_tokens: int | None = None
+        self.listed_usd: float | None = None
         self.most_input = 0
         self.is_last = False
         """The one call that is left at the limit, for the summary."""
@@ -155,6 +157,7 @@ class _Call:
         usage = self._pricing.usage(reported)
         if self._pricing.is_known:
             usage = self._bounded(usage, missing=reported is None)
+        self.listed_usd = usage.cost_usd if self._pricing.own is None else self._listed(reported)
         if usage.input_tokens <= self.most_input:
             self._meter.learned(self._provider.model, self._messages, usage)
         self._meter.settled(self.reserved, charged(usage.cost_usd or 0.0))
@@ -169,6 +172,14 @@ class _Call:
     def refused(self) -> None:
         self._meter.unanswered(self)
         self._meter.settled(self.reserved, 0)
+
+    def _listed(self, reported: Any) -> float | None:
+        """USD at the list's prices, at most what such a call can cost; None if the list lacks the model."""
+        pricing = replace(self._pricing, own=None)
+        if not pricing.is_known:
+            return None
+        most = dollars(pricing.most(self.most_input, self.max_tokens or 0))
+        return most if reported is None else min(pricing.usage(reported).cost_usd or 0.0, most)
 
     def _bounded(self, usage: Usage, *, missing: bool) -> Usage:
         """The usage, at most with the cost that such a call can have."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drone.agent.in_memory import KeptEvents, QuietControls
-from drone.agent.values import ModelCallFailed, Ruling
+from drone.agent.values import ModelCallFailed, ModelResponse, Ruling
 from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
 from drone.model.metering import MeteredCall
@@ -48,7 +48,10 @@ class Metered:
         self.model = LiteLLMModel(given, None, limits, self.recorder, clock, controls, meter=meter)
 
     def ask(self, *messages: Message, on_delta: Any = lambda *_: None) -> Usage:
-        return self.model.answer(messages or QUESTION, (), on_delta).usage
+        return self.answer(*messages, on_delta=on_delta).usage
+
+    def answer(self, *messages: Message, on_delta: Any = lambda *_: None) -> ModelResponse:
+        return self.model.answer(messages or QUESTION, (), on_delta)
 
     def recorded(self, kind: type[Any]) -> list[Any]:
         return [body for body in self.recorder.bodies if isinstance(body, kind)]
@@ -146,6 +149,21 @@ def test_a_price_that_is_set_replaces_the_list_with_cache_prices_and_discount() 
     with metered({"text": "Done."}, prices=(ModelPrice(model=LISTED, discount=10),)) as asking:
         usage = asking.ask()
     assert usage.cost_usd == cost(usage, 0.9 * INPUT, 0.9 * OUTPUT)
+
+
+def test_an_answer_also_has_its_cost_at_the_list_s_prices_at_most_that_of_the_longest_answer() -> None:
+    free, own = ModelPrice(model=LISTED, discount=100), ModelPrice(model="openai/own-model", input=1e-6, output=2e-6)
+    with metered({"text": "Done."}, prices=(free,)) as asking:
+        answer = asking.answer()
+    assert (answer.usage.cost_usd, answer.listed_usd) == (0.0, cost(answer.usage))
+    for reply, count in (({"text": "Done."}, lambda _: 2**31), ({"text": "Done.", "usage": None}, None)):
+        with metered(reply, prices=(free,), count=count) as asking:
+            listed = asking.answer().listed_usd
+        assert listed is not None
+        assert 0 < listed < 0.02
+    with metered({"text": "Done."}, prices=(own,), model="openai/own-model") as asking:
+        answer = asking.answer()
+    assert (answer.usage.cost_usd, answer.listed_usd) == (cost(answer.usage, 1e-6, 2e-6), None)
 
 
 def test_a_model_without_a_price_is_called_without_max_tokens_and_its_cost_is_unknown() -> None:

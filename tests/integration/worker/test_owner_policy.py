@@ -17,6 +17,7 @@ from drone.installation.spending import DaySpending
 from drone.tools.toolbox import READ_ONLY
 from drone.worker.identity import begin_boot
 from drone.worker.live_policy import LivePolicy
+from shared.budgets import ModelPrice, Money
 from shared.clock import SystemClock
 from shared.errors import Precondition
 from shared.events import ErrorStep, ToolResultStep
@@ -89,7 +90,10 @@ def test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_d
 
     model = scripted([{**shell("echo kept > kept.txt"), "usage": {"input_tokens": 1000, "output_tokens": 1000}}, DONE])
     priced = order_for(drone.id, repository, model.url)
-    priced = priced.model_copy(update={"provider": priced.provider.model_copy(update={"model": "openai/gpt-4o"})})
+    provider = priced.provider.model_copy(update={"model": "openai/gpt-4o"})
+    # The organization's prices do not count for the owner's limit.
+    free = Money(prices=(ModelPrice(model="openai/gpt-4o", discount=100),))
+    priced = priced.model_copy(update={"provider": provider, "money": free})
     spent = stand_in.dispatch(priced)
     end = stand_in.ended(spent)
     assert (end.exit_status, end.order_at_fault, len(model.requests)) == ("refused", False, 1)
