@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from shared.messages import ToolCall
 from shared.names import DRONE_NAME
@@ -450,6 +450,16 @@ class ChildStep(Wire):
     kind: Literal["child"] = "child"
     call_id: str
     step: dict[str, Any]
+
+    @property
+    def usage(self) -> Usage | None:
+        """What an answer of the child used, of unknown cost if the step cannot be read; None for other steps."""
+        if self.step.get("kind") != "assistant":
+            return None
+        try:
+            return AssistantStep.model_validate(self.step).usage
+        except ValidationError:
+            return Usage()
 
 
 class CheckpointStep(Wire):

@@ -15,13 +15,17 @@ from typing import Any
 from shared.events import (
     AssistantStep,
     Body,
+    ChargeStep,
+    ChildStep,
     CompactionStep,
     Execution,
     Prepared,
     ReasoningStep,
+    ReviewerStep,
     RunEnded,
     RunStarted,
     ToolResultStep,
+    Usage,
     UserStep,
 )
 from shared.messages import ToolCall
@@ -96,6 +100,8 @@ class _TrajectoryBuilder:
                 self.prepared, self.workspace = body, body.workspace
             case RunEnded():
                 self.ended, self.ended_at = body, at
+            case ChargeStep() | ReviewerStep() | ChildStep():
+                self._charge(body.usage)
             case _:
                 self._add_message(at, body)
 
@@ -124,7 +130,7 @@ class _TrajectoryBuilder:
 
     def _answer(self, at: float, body: AssistantStep) -> Doc:
         self.answers += 1
-        self.cost = None if self.cost is None or body.usage.cost_usd is None else self.cost + body.usage.cost_usd
+        self._charge(body.usage)
         self._calls = {call.id: call for call in body.tool_calls}
         thought, self._thought = self._thought, None
         message: Doc = {"role": "assistant", "content": body.text}
@@ -142,6 +148,11 @@ class _TrajectoryBuilder:
             "usage": body.usage.model_dump(exclude={"cost_usd"}),
         }
         return message
+
+    def _charge(self, usage: Usage | None) -> None:
+        """Add what a step cost; None: it is not paid for."""
+        if usage is not None:
+            self.cost = _sum(self.cost, usage.cost_usd)
 
     def _observation(self, at: float, body: ToolResultStep) -> Doc:
         why_ended = _why_ended(body.execution, body.note)

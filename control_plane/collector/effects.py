@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -176,15 +175,9 @@ def _tool_call(context: EventContext, _: ToolCallStep) -> None:
 
 def _child(context: EventContext, body: ChildStep) -> None:
     """A child agent's usage and tool calls count for its parent; its other steps are only shown."""
-    kind = body.step.get("kind")
-    if kind == "tool_call":
+    if body.step.get("kind") == "tool_call":
         context.run.tool_calls += 1
-    elif kind == "assistant":
-        try:
-            usage = AssistantStep.model_validate(body.step).usage
-        except ValidationError:
-            # It did spend something, but the amount is unknown.
-            usage = Usage()
+    if (usage := body.usage) is not None:
         _charge(context.run, usage)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from drone.agent.budget import BudgetedControls
 from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ToolSpec
 from drone.model.metering import MeteredCall, PutOff
@@ -113,7 +114,9 @@ class RunMeter:
             self._person.give_back_call()
 
     def charge(self, model: str, usage: Usage) -> None:
-        """Record spending on an answer that broke off."""
+        """Count and record spending on an answer that broke off, of which the caller of the model learns nothing."""
+        if isinstance(self._controls, BudgetedControls):
+            self._controls.budget.charge_recorded(usage)
         self._recorder.record(ChargeStep(about="broken_off", usage=usage, model=model))
 
     def remark(self, text: str) -> None:

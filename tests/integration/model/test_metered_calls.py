@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.in_memory import KeptEvents, QuietControls
 from drone.agent.values import ModelCallFailed, ModelResponse, Ruling
 from drone.model.litellm_import import litellm
@@ -42,7 +43,9 @@ class Metered:
     def __init__(self, server: ScriptedServer, limit: float, prices: tuple[ModelPrice, ...], **provider: Any) -> None:
         self.server, self.recorder = server, KeptEvents()
         self.purse = Purse(limit, 0.0, None, Money(prices=prices))
-        controls, clock, limits = QuietControls(), SystemClock(), Limits(base_delay=0, max_retries=1)
+        clock, limits = SystemClock(), Limits(base_delay=0, max_retries=1)
+        self.budget = RunBudget(limits, clock)
+        controls = BudgetedControls(QuietControls(), self.budget)
         meter = RunMeter(self.purse, self.recorder, controls, clock)
         given = OrderProvider.model_validate({"name": "scripted", "model": LISTED, "api_base": server.url, **provider})
         self.model = LiteLLMModel(given, None, limits, self.recorder, clock, controls, meter=meter)
@@ -289,6 +292,8 @@ def test_an_answer_that_breaks_off_or_is_interrupted_is_charged_in_full_and_its_
         assert broken.about == "broken_off"
         assert broken.usage.cost_usd >= 16_384 * OUTPUT
         assert asking.purse.spent == pytest.approx(broken.usage.cost_usd + (usage.cost_usd or 0))
+        # The loop charges the answer itself.
+        assert asking.budget.stats().cost_usd == broken.usage.cost_usd
         with pytest.raises(Interrupted):
             asking.ask(*QUESTION, on_delta=interrupt)
         assert len(asking.recorded(ChargeStep)) == 2

@@ -94,6 +94,19 @@ def test_a_run_becomes_a_document_of_the_format() -> None:
     assert document["messages"][2]["extra"]["cost"] is None
 
 
+def test_the_cost_is_that_of_every_step_that_was_paid_for() -> None:
+    usage = events.Usage(cost_usd=0.25)
+    child = events.ChildStep(call_id="c1", step=answer(cost=1.0).model_dump(mode="json"))
+    silent = child.model_copy(update={"step": {"kind": "tool_call"}})
+    broken_off, reviewer = events.ChargeStep(about="broken_off", usage=usage), events.ReviewerStep(usage=usage)
+    steps = (answer(), child, silent, broken_off, reviewer)
+    ended = ENDED.model_copy(update={"stats": events.Stats(cost_usd=4.0)})
+    for bodies, cost in ((steps, 2.0), ((*steps, events.RunStarted(boot_id="b", sandbox="bwrap"), ended), 6.0)):
+        assert made(*bodies)["info"]["model_stats"] == {"instance_cost": cost, "api_calls": 1}
+    unreadable = events.ChildStep(call_id="c1", step={"kind": "assistant", "usage": 1})
+    assert made(*steps, unreadable)["info"]["model_stats"]["instance_cost"] is None
+
+
 def test_shell_calls_are_actions_and_all_calls_stay_native() -> None:
     message = made(answer(LIST, WRITE))["messages"][0]
     assert message["extra"]["actions"] == [{"command": "ls", "tool_call_id": "c1"}]
