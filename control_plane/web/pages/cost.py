@@ -123,11 +123,16 @@ def _chart(days: Sequence[CostDocument], given: Mapping[str, Any], now: datetime
     if not any(each.spent_usd for each in days):
         return None
     spent = {each.name or "": each.spent_usd for each in days}
-    first = date.fromisoformat(str(given["since"] or min(spent))[:10])
-    last = date.fromisoformat(str(given["until"] or max(*spent, _today(now, str(given["zone"]))))[:10])
+    first = _day(given["since"] or min(spent))
+    last = _day(given["until"] or max(*spent, _today(now, str(given["zone"]))))
     first = max(first, last - timedelta(days=MOST_DAYS - 1))
     dates = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
     return _bars_of_days([(each, spent.get(each, 0.0)) for each in dates])
+
+
+def _day(text: str) -> date:
+    """Of a day, or of a time in any form that the operation takes."""
+    return datetime.fromisoformat(text).date()
 
 
 def _today(now: datetime, zone: str) -> str:

@@ -150,6 +150,9 @@ def test_cost_is_shown_for_the_range_of_the_address_and_as_csv_holds_no_formula(
         assert "is not a day" in page(browser, "/cost?since=yesterday", 422)
         page(browser, "/cost?zone=Nowhere", 422)
         page(browser, "/cost?range=99999999999", 200)
+        reserve(api.core, names["runs"], 2, spent=1)
+        # Any character may stand before the hour.
+        page(browser, "/cost?since=20200101é120000Z")
         answer = browser.get("/cost.csv?range=all")
     assert answer.headers["content-type"].startswith("text/csv")
     lines = answer.text.splitlines()
