@@ -42,6 +42,21 @@ def test_a_fleet_is_stopped_from_another_terminal_and_its_logs_stay_and_are_foll
                 following.terminate()
 
 
+def test_a_fleet_whose_drones_were_drained_renamed_or_removed_starts_again(
+    start_fleet: Callable[..., WholeFleet],
+) -> None:
+    fleet = start_fleet(drones=2)
+    assert fleet.json("drone", "edit", "local-1", "--name", "box")["name"] == "box"
+    fleet.json("drone", "drain", "box")
+    assert fleet.fleet("drone", "rm", "local-2", "--yes").returncode == 0
+    assert fleet.stop() == 0
+
+    fleet.start()
+
+    found = {drone["name"]: drone["status"] for drone in fleet.json("drones")}
+    assert found == {"box": "draining", "local-2": "online"}
+
+
 def _append(log: Path, text: str) -> int:
     with log.open("a") as file:
         return file.write(text)

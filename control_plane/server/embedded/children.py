@@ -37,6 +37,8 @@ class Child:
     """Asks it to end cleanly, and soon."""
     ready_seconds: float = 60.0
     """How long it may take to become ready."""
+    may_be_late: bool = False
+    """The fleet starts without it, too, if it is not ready in time."""
     stops_first: bool = False
     """Is asked to stop before all other parts, because they process what it hands back."""
     process: subprocess.Popen[bytes] | None = None

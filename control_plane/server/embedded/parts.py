@@ -64,6 +64,7 @@ def drone(name: str, home: Path, data: DataDir, fleet_home: Path) -> Child:
         stop_seconds=30.0,
         stop_signal=signal.SIGQUIT,
         ready_seconds=45.0,
+        may_be_late=True,
         stops_first=True,
     )
 
@@ -76,8 +77,11 @@ def scripted_model(plan: Plan, data: DataDir) -> Child:
     return Child("scripted model", (*command, "--port", port), log, without_fleet_secrets(), stop_seconds=5.0)
 
 
-def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> None:
-    """Return when `ready()` is true. Raises FleetFault, with the end of the log, if the child ends or is too slow."""
+def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> bool:
+    """Wait until `ready()` is true; returns False for a child that is late, if it may be.
+
+    Raises FleetFault, with the end of the log, if a child ends or is too slow.
+    """
     import time
 
     deadline = time.monotonic() + child.ready_seconds
@@ -86,8 +90,11 @@ def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child
             if each.died() is not None:
                 raise _failed(each, f"ended immediately with exit code {each.died()}")
         if time.monotonic() > deadline:
+            if child.may_be_late:
+                return False
             raise _failed(child, "did not become ready in time")
         pause()
+    return True
 
 
 def port_answers(host: str, port: int) -> bool:

@@ -23,7 +23,7 @@ from control_plane.server.embedded import banner, demo, parts
 from control_plane.server.embedded.broker_tls import BrokerCertificate
 from control_plane.server.embedded.children import Child
 from control_plane.server.embedded.data_dir import DataDir, write_private
-from control_plane.server.embedded.drones import register_missing
+from control_plane.server.embedded.drones import by_id, id_of, is_ready, register_missing
 from control_plane.server.embedded.logs import rotate
 from control_plane.server.embedded.options import UpOptions
 from control_plane.server.embedded.plan import LOOPBACK, Plan, make_plan
@@ -93,20 +93,22 @@ class EmbeddedFleet:
             self._spawn(parts.flower(plan, self.data))
         if self.options.demo:
             self._start_demo(plan, client)
-        names = self._start_drones(plan, client)
-        states = self._states(plan, client, names)
+        states = self._states(plan, client, self._start_drones(plan, client))
         login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
         put(banner.summary(plan, self.data, login_url, states, _set_up(client, demo_runs=self.options.demo)) + "\n")
         if text := banner.warning(plan):
             say(text)
 
     def _start_drones(self, plan: Plan, client: FleetClient) -> list[str]:
-        drones = register_missing(client, self.data, plan)
-        for name, home in drones:
-            self._spawn(parts.drone(name, home, self.data, self.options.home))
-        for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
-            self._wait(child, partial(_online, client, name))
-        return [name for name, _home in drones]
+        """Start the embedded drones and wait for them; returns their ids."""
+        started = []
+        for name, home in register_missing(client, self.data, plan):
+            child = parts.drone(name, home, self.data, self.options.home)
+            self._spawn(child)
+            started.append((child, id_of(home)))
+        for child, drone_id in started:
+            self._wait(child, partial(_is_up, client, drone_id))
+        return [drone_id for _child, drone_id in started]
 
     def _start_demo(self, plan: Plan, client: FleetClient) -> None:
         port = plan.chosen.demo_port
@@ -123,14 +125,16 @@ class EmbeddedFleet:
 
     def _wait(self, child: Child, ready: Callable[[], bool]) -> None:
         began = time.monotonic()
-        parts.wait_ready(child, ready, watch=self.children, pause=self._pause)
-        say(f"  {child.name:<16} ready after {time.monotonic() - began:.1f} s")
+        if parts.wait_ready(child, ready, watch=self.children, pause=self._pause):
+            say(f"  {child.name:<16} ready after {time.monotonic() - began:.1f} s")
+        else:
+            say(f"WARNING: {child.name} is not ready yet; the fleet starts without it (log: {child.log})")
 
     def _pause(self) -> None:
         if self._stop.wait(0.1):
             raise Stopping
 
-    def _states(self, plan: Plan, client: FleetClient, names: list[str]) -> list[banner.PartState]:
+    def _states(self, plan: Plan, client: FleetClient, drone_ids: list[str]) -> list[banner.PartState]:
         flower = next((child for child in self.children if child.name == "flower"), None)
         states = [
             banner.PartState("broker", "ready", _broker_state(plan)),
@@ -143,7 +147,7 @@ class EmbeddedFleet:
         if self.options.demo:
             where = f"{demo.model_url(plan.chosen.demo_port)}  (plays a script; not a real model)"
             states.append(banner.PartState("scripted model", "ready", where))
-        shown = [client.call(drones.SHOW, name=name) for name in names]
+        shown = [drone for drone_id, drone in by_id(client).items() if drone_id in drone_ids]
         states += [banner.PartState(f"drone {d['name']}", d["status"], f"sandbox {d['sandbox']}") for d in shown]
         return states
 
@@ -267,8 +271,8 @@ def _set_up(client: FleetClient, *, demo_runs: bool) -> banner.SetUp:
     return banner.SetUp(missing, "running" if demo_runs else "stopped" if seeded else "absent")
 
 
-def _online(client: FleetClient, name: str) -> bool:
-    return client.call(drones.SHOW, name=name)["status"] in {"online", "busy"}
+def _is_up(client: FleetClient, drone_id: str) -> bool:
+    return is_ready(by_id(client).get(drone_id))
 
 
 def _healthy(client: FleetClient) -> bool:

@@ -54,6 +54,16 @@ def test_a_child_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: Pat
     assert "no such database" in failure.value.why
 
 
+def test_a_drone_that_is_late_does_not_end_the_fleet_as_other_parts_do(tmp_path: Path) -> None:
+    part = child(tmp_path, STUBBORN, ready_seconds=0.0, stop_seconds=0.3)
+    part.start()
+    with pytest.raises(Unreachable, match="in time"):
+        wait_ready(part, lambda: False, watch=(), pause=lambda: None)
+    part.may_be_late = drone("local-1", tmp_path, DataDir(tmp_path / "fleet"), tmp_path).may_be_late
+    assert not wait_ready(part, lambda: False, watch=(), pause=lambda: None)
+    part.stop()
+
+
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from control_plane.server.embedded.children import Child\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from control_plane.core.settings import FleetSettings
 from control_plane.server.embedded import banner, parts
 from control_plane.server.embedded.banner import SetUp
 from control_plane.server.embedded.data_dir import DataDir
+from control_plane.server.embedded.drones import is_ready, must_register
 from control_plane.server.embedded.options import UpOptions
 from control_plane.server.embedded.plan import Plan, make_plan
 from control_plane.server.embedded.ports import choose_port
@@ -144,6 +146,24 @@ def test_the_broker_binds_each_address_once_and_its_memory_can_be_limited(
         monkeypatch.setenv("FLEET_BROKER_MEMORY_MB", given)
         with pytest.raises(Invalid, match="at least 64"):
             parts.broker(plan_of(data), data)
+
+
+def test_a_drone_is_registered_again_if_it_was_removed_or_revoked_or_knows_other_addresses(tmp_path: Path) -> None:
+    addresses = ("http://h:1", "redis://h:2/0", "")
+    known = {"id": "d1", "name": "box", "status": "draining", "keys_revoked_at": None}
+    assert must_register(tmp_path, addresses, known), "nothing is in its home"
+    (tmp_path / "drone.json").write_text(json.dumps({"drone_id": "d1", "server_url": "http://h:1"}))
+    (tmp_path / "credentials.json").write_text(json.dumps({"broker_url": "redis://d1:secret@h:2/0"}))
+    assert not must_register(tmp_path, addresses, known)
+    assert must_register(tmp_path, addresses, None)
+    assert must_register(tmp_path, addresses, {**known, "keys_revoked_at": "2026-01-01T00:00:00Z"})
+    assert must_register(tmp_path, ("http://h:1", "redis://h:3/0", ""), known)
+
+
+def test_a_drone_is_ready_once_it_is_heard_even_if_it_takes_no_orders() -> None:
+    states = ("online", "busy", "draining", "unresponsive", "offline")
+    ready = [is_ready({"status": status}) for status in states]
+    assert (ready, is_ready(None)) == ([True, True, True, False, False], False)
 
 
 @pytest.fixture
