@@ -113,7 +113,7 @@ class Supervisor:
             self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),
             self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]
-        self._add("gone members", lambda: remove_gone(self._core), every=seldom)
+        self._add("gone members", lambda: remove_gone(self._core, self._heartbeats, self._timings), every=seldom)
         self._add("quota", self._quota.enforce, every=self._timings.quota_every)
         self._add("settling", lambda: settle_all_forgotten(self._core), every=self._timings.settle_every)
         self._add("budgets", lambda: warn(self._core))

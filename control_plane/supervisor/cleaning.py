@@ -11,6 +11,7 @@ from sqlalchemy import Select, delete, func, select, update
 from control_plane.attention.outbox import clean_attention
 from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
+from control_plane.core.background.timings import Timings
 from control_plane.core.rows import each_alone
 from control_plane.db.access import LoginLink, WebSession
 from control_plane.db.audit import AuditSeal
@@ -23,6 +24,7 @@ from control_plane.db.runs import Blob
 from control_plane.drones.pool_members import GONE_AFTER, is_gone
 from control_plane.operations.drones.managing import remove
 from control_plane.operations.retention.keeping import keep
+from control_plane.supervisor.lost_runs import HeartbeatMonitor
 from control_plane.telemetry.tracing.exporter import clean_exports
 from shared.states import OrderStatus
 from shared.terminal import logs
@@ -132,19 +134,21 @@ class ClockWatch:
 # --- ephemeral drones -----------------------------------------------------------------------------
 
 
-def remove_gone(core: Core) -> list[str]:
+def remove_gone(core: Core, heartbeats: HeartbeatMonitor, timings: Timings) -> list[str]:
     """Remove the ephemeral drones that were offline for ten minutes, as no person does it; returns their names.
 
     Their Redis users and keys go with their rows. One whose events are not all stored stays until they are, or until
-    what is missing was written off as a gap: its orders would lose steps that still arrive.
+    what is missing was written off as a gap: its orders would lose steps that still arrive. None is removed while this
+    side may be missing beats, or has stored none for long because it slept: its runs may be going on.
     """
     now = core.clock.now()
     with core.database.read() as db:
         living = db.scalars(select(Drone).where(Drone.pool_id.is_not(None), Drone.removed_at.is_(None)))
-        gone = [drone for drone in living if is_gone(drone, now)]
+        silent = [drone for drone in living if heartbeats.silent_for(drone.id) >= timings.lost_after]
+        gone = [drone for drone in silent if is_gone(drone, now)]
         names = {id_: name for id_, name in db.execute(select(Organization.id, Organization.name))} if gone else {}
     backlogs = core.broker.backlogs([drone.id for drone in gone]) if gone else {}
-    stored = [drone for drone in gone if backlogs[drone.id].unstored == 0]
+    stored = [drone for drone in gone if backlogs[drone.id].unstored == 0 and core.broker.lease(drone.id) is None]
 
     def remove_one(drone: Drone) -> str:
         with recording(_entry(core, drone, names[drone.organization_id])):

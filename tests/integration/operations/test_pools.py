@@ -13,6 +13,7 @@ from control_plane.attention.still_waiting import needs_care
 from control_plane.broker.broker import Broker
 from control_plane.contract.declarations.pools import PoolDocument, PoolEdit, PoolRequest, PoolRotation
 from control_plane.core import Caller, Core
+from control_plane.core.background.timings import Timings
 from control_plane.db.access import JoinToken
 from control_plane.db.audit import AuditRecord
 from control_plane.db.drones import Drone
@@ -22,6 +23,7 @@ from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, pools, registration
 from control_plane.operations.orders import canceling
 from control_plane.supervisor.cleaning import remove_gone
+from control_plane.supervisor.lost_runs import HeartbeatMonitor
 from control_plane.supervisor.placing import place_queued
 from shared import names
 from shared.envelope import new_private_key
@@ -39,6 +41,12 @@ from tests.support.refusals import code_of
 def core(core_factory: CoreFactory, database_url: str, broker: Broker, clock: HandClock) -> Core:
     """A Core with a real broker."""
     return core_factory(database_url, broker=broker, clock=clock)
+
+
+@pytest.fixture
+def heartbeats(core: Core) -> HeartbeatMonitor:
+    """What the supervisor hears of the drones."""
+    return HeartbeatMonitor(core, "me", Timings(), lambda **_: None)
 
 
 @pytest.fixture
@@ -85,6 +93,18 @@ def beat(core: Core, name: str, **values: Any) -> None:
     with core.database.write() as db:
         drone = db.scalars(select(Drone).where(Drone.name == name, Drone.removed_at.is_(None))).one()
         drone.last_seen_at, drone.beat = now, values
+
+
+def listen(core: Core, heartbeats: HeartbeatMonitor, *, seconds: float) -> None:
+    """Let time pass in which the supervisor receives every heartbeat, its own and those of drones."""
+    for _ in range(int(seconds // Timings().own_beat)):
+        heartbeats.catch_up()
+        later(core, seconds=Timings().own_beat)
+    heartbeats.catch_up()
+
+
+def gone_drones(core: Core, heartbeats: HeartbeatMonitor) -> list[str]:
+    return remove_gone(core, heartbeats, Timings())
 
 
 def figures(core: Core, caller: Caller, name: str = "burst") -> tuple[int, int, int, int]:
@@ -245,28 +265,48 @@ def test_an_order_that_no_drone_of_the_pool_could_run_is_not_counted(
 
 
 def test_a_drone_that_was_offline_for_ten_minutes_is_removed_with_its_user_and_keys(
-    core: Core, admin: Caller, pool: PoolDocument
+    core: Core, admin: Caller, pool: PoolDocument, heartbeats: HeartbeatMonitor
 ) -> None:
     gone, stays = join(core, pool), make_drone(core, admin, "stays")
     beat(core, gone)
     never_started = join(core, pool)
     drone_id = managing.show_drone(core, admin, gone).id
     core.broker.redis.xadd(names.events_stream(drone_id), {"t": "event", "e": "x"})
-    core.broker.redis.set(names.lease_key(drone_id), "x")
-    later(core, seconds=599)
-    assert remove_gone(core) == []
+    core.broker.redis.set(names.boot_key(drone_id), "x")
+    listen(core, heartbeats, seconds=595)
+    assert gone_drones(core, heartbeats) == []
     with core.database.read() as db:
         assert needs_care(core, db.get_one(Drone, drone_id)) == ""
-    later(core, seconds=1)
-    assert remove_gone(core) == [never_started]
+    listen(core, heartbeats, seconds=5)
+    assert gone_drones(core, heartbeats) == [never_started]
     # Its events are not all stored.
     core.broker.redis.delete(names.events_stream(drone_id))
-    assert remove_gone(core) == [gone]
+    assert gone_drones(core, heartbeats) == [gone]
     assert drone_names(core, admin) == ["stays"]
     assert drone_id not in core.broker.users()
-    assert not core.broker.redis.exists(names.lease_key(drone_id))
+    assert not core.broker.redis.exists(names.boot_key(drone_id))
     with core.database.read() as db:
         record = db.scalars(select(AuditRecord).where(AuditRecord.target.startswith(gone))).one()
         assert needs_care(core, db.get_one(Drone, stays.drone_id)) != ""
     assert (record.actor_kind, record.action) == ("control plane", "remove_drone")
     assert record.target == f"{gone} (ephemeral, offline for 10 minutes)"
+
+
+def test_a_drone_that_still_beats_is_not_removed_for_what_was_not_stored(
+    core: Core, admin: Caller, pool: PoolDocument, heartbeats: HeartbeatMonitor, clock: HandClock
+) -> None:
+    """The control plane slept, its clock jumped, or the broker was away: what it stored last is old."""
+    name = join(core, pool)
+    beat(core, name)
+    drone_id = managing.show_drone(core, admin, name).id
+    clock.suspend(3600)
+    assert gone_drones(core, heartbeats) == [], "no heartbeat could be received yet"
+    listen(core, heartbeats, seconds=55)
+    core.broker.redis.publish(names.beat_channel(drone_id), "")
+    listen(core, heartbeats, seconds=55)
+    assert gone_drones(core, heartbeats) == [], "one was received"
+    core.broker.redis.set(names.lease_key(drone_id), "boot:time")
+    listen(core, heartbeats, seconds=5)
+    assert gone_drones(core, heartbeats) == [], "its lease is valid"
+    core.broker.redis.delete(names.lease_key(drone_id))
+    assert gone_drones(core, heartbeats) == [name]
