@@ -10,8 +10,8 @@ import base64
 import platform
 import re
 import socket
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,51 +52,53 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
 
     The same key (it stays in the home) and name give the same answer, so an interrupted registration can be repeated.
 
-    Raises Invalid, Precondition, Unreachable, Conflict (name taken) or Forbidden (token refused, wrong server).
+    Raises Invalid, Precondition, Unreachable, Conflict (name taken, the drone runs) or Forbidden (token refused, wrong
+    server).
     """
     token = _token(wishes.token)
     url = _checked_url(wishes)
     ca_file = str(wishes.ca_file.expanduser().absolute()) if wishes.ca_file else ""
     sandbox = _sandbox(wishes.sandbox, environ)
     workspace = (wishes.workspace or home.default_workspace).expanduser().absolute()
-    claim_root(workspace)
-    key = home.make_private_key()
-    request = RegistrationRequest(
-        secret=token.secret,
-        name=wishes.name or ("" if wishes.ephemeral else _usual_name(home)),
-        machine_id=home.machine_id(),
-        public_key=_as_text(key),
-        labels=wishes.labels,
-        concurrency=wishes.concurrency,
-        sandbox=sandbox,
-        version=version(),
-        host=platform.node(),
-        abilities=ABILITIES,
-        ephemeral=wishes.ephemeral,
-    )
-    with ControlPlane(url, ca_file=ca_file) as server:
-        try:
-            answer = server.register(request)
-        except Conflict as refused:
-            if refused.code != "E-DRONE-KEY-REVOKED":
-                raise
-            key = home.replace_private_key()
-            answer = server.register(request.model_copy(update={"public_key": _as_text(key)}))
-    credentials = open_answer(answer, token=token, key=key)
-    config = DroneConfig(
-        drone_id=answer.drone_id,
-        name=answer.name,
-        server_url=url,
-        ca_file=ca_file,
-        control_plane_public_key=answer.public_key,
-        labels=answer.labels,
-        concurrency=wishes.concurrency,
-        sandbox=wishes.sandbox,
-        workspace=str(workspace),
-        host=request.host,
-        machine_id=request.machine_id,
-    )
-    home.save(config, credentials)
+    with _stopped(home):
+        claim_root(workspace)
+        key = home.make_private_key()
+        request = RegistrationRequest(
+            secret=token.secret,
+            name=wishes.name or ("" if wishes.ephemeral else _usual_name(home)),
+            machine_id=home.machine_id(),
+            public_key=_as_text(key),
+            labels=wishes.labels,
+            concurrency=wishes.concurrency,
+            sandbox=sandbox,
+            version=version(),
+            host=platform.node(),
+            abilities=ABILITIES,
+            ephemeral=wishes.ephemeral,
+        )
+        with ControlPlane(url, ca_file=ca_file) as server:
+            try:
+                answer = server.register(request)
+            except Conflict as refused:
+                if refused.code != "E-DRONE-KEY-REVOKED":
+                    raise
+                key = home.replace_private_key()
+                answer = server.register(request.model_copy(update={"public_key": _as_text(key)}))
+        credentials = open_answer(answer, token=token, key=key)
+        config = DroneConfig(
+            drone_id=answer.drone_id,
+            name=answer.name,
+            server_url=url,
+            ca_file=ca_file,
+            control_plane_public_key=answer.public_key,
+            labels=answer.labels,
+            concurrency=wishes.concurrency,
+            sandbox=wishes.sandbox,
+            workspace=str(workspace),
+            host=request.host,
+            machine_id=request.machine_id,
+        )
+        home.save(config, credentials)
     return config
 
 
@@ -107,13 +109,7 @@ def unregister(home: DroneHome) -> DroneConfig:
     the control plane would still accept its keys.
     """
     config = home.config()
-    if home.holder() is not None:
-        raise Conflict(
-            f"the drone {config.name} is running, and would continue with revoked keys",
-            code="E-DRONE-RUNNING",
-            next="stop it first: Ctrl-C in its terminal, or systemctl --user stop dronefleet-drone",
-        )
-    with home.lock():
+    with _stopped(home):
         # A drone that was already removed there has nothing to unregister.
         with (
             ControlPlane(config.server_url, api_token=home.credentials().api_token, ca_file=config.ca_file) as server,
@@ -122,6 +118,19 @@ def unregister(home: DroneHome) -> DroneConfig:
             server.unregister()
         home.forget()
     return config
+
+
+@contextmanager
+def _stopped(home: DroneHome) -> Iterator[None]:
+    """Keep the drone from starting within the block. Raises Conflict while it runs."""
+    if home.config_file.exists() and home.holder() is not None:
+        raise Conflict(
+            f"the drone {home.config().name} is running, and would continue with revoked keys",
+            code="E-DRONE-RUNNING",
+            next="stop it first: Ctrl-C in its terminal, or systemctl --user stop dronefleet-drone",
+        )
+    with home.lock():
+        yield
 
 
 def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: bytes) -> Credentials:

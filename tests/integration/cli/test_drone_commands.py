@@ -222,6 +222,17 @@ def test_a_drone_leaves_with_a_yes_when_it_does_not_run_and_its_server_answers_a
     assert (last["authorization"], kept()) == ("Bearer fd_token", [])
 
 
+def test_a_drone_that_runs_is_not_registered_again_as_it_would_continue_with_revoked_keys(
+    joined: Owner, server: Registrar
+) -> None:
+    before = len(server.requests)
+    with DroneHome(joined.home).lock():
+        running = joined.registers(server)
+    assert (running.returncode, "[E-DRONE-RUNNING]" in running.stderr) == (4, True)
+    assert len(server.requests) == before, "the token was not used"
+    assert joined.registers(server).returncode == 0
+
+
 def test_a_service_unit_starts_this_drone_and_takes_the_place_of_no_other(
     joined: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
