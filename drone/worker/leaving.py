@@ -1,4 +1,5 @@
-"""When an ephemeral drone leaves: it had nothing to do for a while, it took its number of orders, or it was drained.
+"""When an ephemeral drone leaves: it had nothing to do for a while, it took its number of orders, it was drained, or it
+never reached the broker.
 
 It leaves once the control plane has confirmed everything that its runs recorded: its disk does not outlive it.
 """
@@ -13,9 +14,12 @@ from drone.worker.leave_rule import LeaveRule
 from drone.worker.tracked_runs import TrackedRuns
 from shared.clock import Clock
 from shared.durations import roughly
+from shared.errors import Unreachable
 from shared.terminal.output import say
 
 CHECK_SECONDS = 0.5
+INTRODUCTION_SECONDS = 300.0
+"""A drone waits at least this long for the broker before it gives up, even if it may have nothing to do for less."""
 LAST_SECONDS = 30.0
 """For the control plane to confirm the runs that were asked to give their orders back."""
 
@@ -32,6 +36,25 @@ class Leaving:
         self._deadline: float | None = None
         self.decided = False
         """It leaves, and no signal asked for that."""
+
+    def wait_for(self, introduced: threading.Event, stopping: threading.Event) -> bool:
+        """Wait until the drone can take orders; False if it stops before.
+
+        Raises Unreachable if that takes too long and nothing is to be reported.
+        """
+        began = self._clock.monotonic()
+        limit = max(self._rule.idle_s, INTRODUCTION_SECONDS)
+        while not introduced.wait(CHECK_SECONDS):
+            now = self._clock.monotonic()
+            if stopping.is_set():
+                return False
+            if not self._at_work() and now - began >= limit:
+                raise Unreachable(
+                    f"the broker did not serve this drone within {roughly(limit)}",
+                    code="E-BROKER-UNREACHABLE",
+                    next="check FLEET_PUBLIC_BROKER_URL of the control plane, and the network from here to there",
+                )
+        return True
 
     def watch(self, stopping: threading.Event, leave: Callable[[], None]) -> None:
         """Wait until the drone is to leave and everything is confirmed, then call `leave`; return early if it stops."""

@@ -43,7 +43,7 @@ from drone.worker.tracked_runs import TrackedRuns
 from drone.worker.watchdog import Watchdog
 from shared import names
 from shared.clock import Clock
-from shared.errors import Conflict, FleetError
+from shared.errors import Conflict, FleetError, Unreachable
 from shared.events import ABILITIES, Hello
 from shared.outcome import ExitStatus
 from shared.terminal.boundary import version
@@ -136,6 +136,15 @@ class Node:
         threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()
         threading.Thread(target=self._clean, name="cleaning", daemon=True).start()
         threading.Thread(target=self._rest, name="resting", daemon=True).start()
+        if self.leaving is not None:
+            threading.Thread(target=self._watch_leaving, args=(self.leaving,), name="leaving", daemon=True).start()
+
+    def _watch_leaving(self, leaving: Leaving) -> None:
+        try:
+            if leaving.wait_for(self._introduced, self.stopping):
+                leaving.watch(self.stopping, self._finish_boot)
+        except Unreachable as error:
+            self._on_refusal(error)
 
     def _rest(self) -> None:
         while not self.stopping.wait(IDLE_LOOK_SECONDS):
@@ -229,9 +238,6 @@ class Node:
         self._beats.start()
         self._listener.start()
         self._introduced.set()
-        if self.leaving is not None:
-            leave = self.stopping, self._finish_boot
-            threading.Thread(target=self.leaving.watch, args=leave, name="leaving", daemon=True).start()
         self._rotation.resume()
         log.info("drone %s is running as boot %s", self._me.config.name, self._me.boot_id)
 

@@ -15,7 +15,7 @@ from drone.processes.reaping import become_reaper
 from drone.worker.leave_rule import LEFT, LeaveRule
 from drone.worker.status_line import CLEAR, StatusLine, can_show
 from shared.clock import Clock, SystemClock
-from shared.errors import Conflict, Forbidden, NotFound, Precondition
+from shared.errors import Conflict, Forbidden, NotFound, Precondition, Unreachable
 from shared.own_programs import module_command
 from shared.terminal.output import say
 
@@ -78,7 +78,7 @@ class _Supervisor:
                 code = self._one_worker()
                 if self._stopping.is_set() or (self._rule is not None and code == LEFT):
                     return 0
-                if code in HOPELESS:
+                if is_final(code, self._rule):
                     return code
                 pause = FIRST_PAUSE_SECONDS if self._clock.monotonic() - began > STEADY_SECONDS else pause
                 self._say(f"the drone's worker ended ({_how(code)}); restarting in {pause:.0f} s")
@@ -143,6 +143,11 @@ _SAID = {
 }
 _TOLD = {_FINISH: signal.SIGTERM, _GIVE_BACK: signal.SIGQUIT, _KILL: signal.SIGKILL}
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+def is_final(code: int, rule: LeaveRule | None) -> bool:
+    """Whether a worker with this exit code is not replaced; an ephemeral drone that reaches no broker leaves."""
+    return code in HOPELESS or (rule is not None and code == Unreachable.exit_code)
 
 
 def _how(code: int) -> str:
