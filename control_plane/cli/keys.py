@@ -106,11 +106,15 @@ def rotate_drone(
     With --force, they end at once: the drone's orders go to other drones, and it must register again.
     """
     from control_plane.contract.declarations.drones import LIST, REVOKE_KEYS, ROTATE_KEYS
+    from control_plane.contract.declarations.server import WHOAMI
 
     if bool(name) is every:
         raise Invalid("name one drone, or --all", code="E-USAGE", next="fleet keys rotate drone NAME")
     fleet = client(org)
-    names = [drone["name"] for drone in fleet.call(LIST) if drone["organization"]] if every else [name]
+    names = [name]
+    if every:
+        own = fleet.call(WHOAMI)["organization"]
+        names = [drone["name"] for drone in fleet.call(LIST) if drone["organization"] == own]
     if force:
         confirmed(f"Revoke the keys of {', '.join(names)}?", yes=yes)
     asked = [fleet.call(REVOKE_KEYS if force else ROTATE_KEYS, name=each) for each in names]

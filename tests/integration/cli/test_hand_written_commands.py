@@ -12,10 +12,13 @@ import pytest
 
 from control_plane.cli.batch_follow import follow_batch
 from control_plane.cli.main import app
+from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.declarations import agents, batches, orders, organizations, plans, steering
 from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.batches import BatchRequest
+from control_plane.contract.declarations.organizations import OrganizationRequest
 from control_plane.contract.declarations.steering import AnswerRequest
+from control_plane.contract.declarations.tokens import CREATE_JOIN, JoinTokenRequest
 from shared.clock import SystemClock
 from shared.events import ApprovalStep, DecisionStep
 from shared.plans import AgentPlan, PlanPoint
@@ -135,6 +138,17 @@ def test_what_only_the_command_line_can_find_wrong_is_refused_by_its_code(cli: C
     plain, file = cli("trajectory", order), tmp_path / "run.traj.json"
     assert cli("trajectory", order, "--output", str(file))[:2] == (0, "")
     assert document(plain) == json.loads(file.read_text())
+
+
+def test_the_keys_of_all_drones_are_those_of_the_organizations_own(cli: Cli, api: Api) -> None:
+    """An administrator of all organizations also sees whose the others are that serve it."""
+    api.client.call(organizations.ADD, OrganizationRequest(name="payments"))
+    with FleetClient(api.url, api.token, "payments") as payments:
+        token = payments.call(CREATE_JOIN, JoinTokenRequest(serves=["default"]))["token"]
+    api.add_drone("guest", token), api.add_drone("own")
+    assert [drone["name"] for drone in json.loads(cli("drones", "--json")[1])] == ["guest", "own"]
+    code, out, err = cli("keys", "rotate", "drone", "--all", "--json")
+    assert (code, [drone["name"] for drone in json.loads(out or "[]")]) == (0, ["own"]), err
 
 
 def test_only_the_limit_at_which_an_order_waits_is_raised(cli: Cli, api: Api) -> None:
