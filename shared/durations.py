@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 from shared.errors import Invalid
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def kept_for(days: int) -> timedelta:
+    """For how long something is kept: a hundred years stand for more, as there are no dates before the first year."""
+    return timedelta(days=min(days, 36_500))
 
 
 def duration_label(milliseconds: int) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from drone.installation.owner_rules import KeepRules
 from drone.runs.directory import RunDirectory, all_runs, confirmed_before
 from drone.workspace.cleaning import Cleaning, Stored, size_of
 from shared.clock import Clock
+from shared.durations import kept_for
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def clean(runs: Path, workspaces: Path, rules: KeepRules, clock: Clock, *, dry_r
     Never removed: a run that is not confirmed, and the workspace of its order; what is locked; a mirror from which a
     workspace borrows.
     """
-    before = None if rules.run_days is None else clock.now() - timedelta(days=rules.run_days)
+    before = None if rules.run_days is None else clock.now() - kept_for(rules.run_days)
     found = list(all_runs(runs))
     old = [] if before is None else list(confirmed_before(runs, before))
     of_runs = CleanedKind("runs", len(found), len(old), sum(size_of(run.path) for run in old))

@@ -18,6 +18,7 @@ from drone.installation.owner_rules.rules import KeepRules
 from drone.installation.workspace_marker import WORKSPACE_MARKER
 from drone.sandbox.trees import remove, walk
 from drone.workspace.locks import Busy, FileLock
+from shared.durations import kept_for
 
 FREE_PART = 10
 """With less than a tenth of the disk free, the least recently used is removed early."""
@@ -104,7 +105,7 @@ class Cleaning:
         self, held: Sequence[Stored], may_go: Sequence[Stored], days: int | None, space: int | None
     ) -> list[Stored]:
         """Those that are old enough; while there is too little room also others, the least recently used first."""
-        chosen = [each for each in may_go if days is not None and self._age(each) >= timedelta(days=days)]
+        chosen = [each for each in may_go if days is not None and self._age(each) >= kept_for(days)]
         used = 0 if space is None else sum(each.bytes for each in held) - sum(each.bytes for each in chosen)
         self._freed += sum(each.bytes for each in chosen)
         for each in may_go[len(chosen) :]:

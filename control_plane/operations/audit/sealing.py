@@ -14,6 +14,7 @@ from control_plane.core.audit_seals import new_seal
 from control_plane.db.audit import AuditHead, AuditRecord, AuditSeal
 from control_plane.db.audit_chain import AuditEntry, concerns, locked_head, recording
 from control_plane.operations.gateway import performs
+from shared.durations import kept_for
 from shared.errors import Invalid
 
 LEAST_AGE = timedelta(days=1)
@@ -37,7 +38,7 @@ def seal_head(core: Core) -> None:
 def prune_expired(core: Core) -> None:
     """Delete records older than the retention, by whole days, so that the log is pruned once a day."""
     midnight = core.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    before = midnight - timedelta(days=core.settings.audit_days)
+    before = midnight - kept_for(core.settings.audit_days)
     by = AuditEntry(core.clock.now(), "control plane", "retention", declared.PRUNE.name, door="control plane")
     if found := _range(core, before):
         with recording(by):

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from control_plane.core.settings import FleetSettings
+from shared.durations import kept_for
 
 Kind: TypeAlias = Literal["readings", "services", "steps", "logs", "work", "raw events"]
 MAY_RUN_AGAIN = timedelta(days=7)
@@ -24,7 +25,7 @@ class RetentionRule:
 
     def before(self, now: datetime) -> datetime | None:
         """What ended before this time has been kept long enough; None: nothing has."""
-        return None if self.days is None else now - timedelta(days=self.days)
+        return None if self.days is None else now - kept_for(self.days)
 
 
 def rules_of(settings: FleetSettings) -> tuple[RetentionRule, ...]:

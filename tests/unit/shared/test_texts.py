@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from drone.runs.delivery import commit_message
 from shared.closing_question import closes_with_question
-from shared.durations import duration_label, in_units, parse_duration
+from shared.durations import duration_label, in_units, kept_for, parse_duration
 from shared.errors import Invalid
 from shared.titles import LONGEST, title
 from shared.trailers import has_trailers, trailers_of
@@ -131,3 +132,9 @@ def test_no_control_or_format_character_is_left_but_in_its_place(text: str) -> N
     # The others have pictures of their own: signs of numbers and of musical or hieroglyphic notation.
     prepended = {c for c in left if 0x600 <= ord(c) <= 0x8E2 or ord(c) in {0x110BD, 0x110CD} or ord(c) >= 0x13430}
     assert left - prepended <= {"\t", "\n", "\u200c", "\u200d"}
+
+
+def test_data_that_is_kept_for_longer_than_there_are_dates_is_kept() -> None:
+    assert kept_for(7) == timedelta(days=7)
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    assert [(now - kept_for(days)).year for days in (999_999, 10**12)] == [1926, 1926]
