@@ -85,6 +85,13 @@ def test_every_setting_that_is_given_exists_and_what_compose_needs_is_in_the_exa
     assert set(re.findall(r"\$\{(\w+):\?\}", read("deploy/compose.yaml"))) - example == set()
 
 
+def test_compose_gives_the_control_plane_every_setting_that_is_in_the_file() -> None:
+    ours = [each for each in COMPOSE["services"].values() if each.get("image") == "dronefleet-control-plane"]
+    assert [each["env_file"] for each in ours] == [".env"] * 7
+    for_systemd = set(re.findall(r"(?m)^(FLEET_\w+)=", read("deploy/example.env"))) - {"FLEET_HOSTNAME"}
+    assert [for_systemd - set(each["environment"]) for each in ours] == [set()] * 7, "these would be of another machine"
+
+
 def test_compose_starts_two_of_each_role_of_the_control_plane_so_that_one_may_fail() -> None:
     roles = [
         role
