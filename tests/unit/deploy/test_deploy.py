@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
+import threading
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
@@ -112,6 +114,20 @@ def test_kubernetes_knows_every_field_of_the_manifests() -> None:
         for each in objects:
             kubernetes_validate.validate(each, version, strict=True)
     assert re.search(r"dronefleet_pool_wanted\b", scaled["spec"]["triggers"][0]["metadata"]["query"])
+
+
+def test_a_drones_pod_lets_its_run_end_although_its_image_gives_orders_back_at_once() -> None:
+    (drone,) = (each for _, each in containers() if each["command"][0] == "drone")
+    stop = drone["lifecycle"]["preStop"]["exec"]["command"]
+    assert "STOPSIGNAL SIGQUIT" in read("deploy/Dockerfile.drone")
+    with subprocess.Popen(["sleep", "600"]) as process:
+        # As the container's runtime does, which collects the process as soon as it has ended.
+        collector = threading.Thread(target=process.wait)
+        collector.start()
+        words = [re.sub(r"(kill -\w+) 1\b", rf"\1 {process.pid}", word) for word in stop]
+        assert subprocess.run(words, timeout=60, check=False).returncode == 0
+        collector.join()
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_no_pod_runs_as_root_or_may_become_it() -> None:
