@@ -15,8 +15,9 @@ STOP = """/bin/sh -c 'kill "$$MAINPID"; while kill -0 "$$MAINPID" 2>/dev/null; d
 """Asks once, and waits until the drone is gone or systemd's timeout expires."""
 STOP_SECONDS = 120
 """Time for runs to finish after `systemctl stop`; then the same time again for them to give their orders back."""
-_KEPT = ("DRONE_POLICY", "DRONE_HIDDEN", "DRONE_METRICS_PORT")
-"""Variables that the service has as the shell in which it is installed; their paths are made absolute."""
+_KEPT = ("DRONE_POLICY", "DRONE_HIDDEN", "DRONE_METRICS_PORT", "XDG_CONFIG_HOME")
+"""Variables that the service has as the shell in which it is installed; their paths are made absolute. Without the
+first one, the policy is below the last one."""
 _OURS = "# Written by `drone install-service`; it may be written again."
 
 

@@ -140,7 +140,7 @@ def test_the_unit_starts_this_drone_and_not_the_one_of_somebody_else() -> None:
     assert 'Environment="DRONE_HOME=/home/me/my drone"' in lines
     assert next(line for line in lines if line.startswith("ExecStart=")).endswith('" -P -m drone.cli.main start')
     assert 'Environment="DRONE_HOME=/d/100%%\\"x\\\\y"' in unit('/d/100%"x\\y'), "what systemd would expand is escaped"
-    variables = {"DRONE_POLICY": "/etc/policy.toml", "DRONE_METRICS_PORT": "9464"}
+    variables = {"DRONE_POLICY": "/etc/policy.toml", "DRONE_METRICS_PORT": "9464", "XDG_CONFIG_HOME": "/c"}
     assert {f'Environment="{name}={value}"' for name, value in variables.items()} <= set(unit(**variables))
     relative = unit(DRONE_POLICY="policy.toml", DRONE_HIDDEN="keys:/etc/keys")
     absolute = {"DRONE_POLICY": f"{Path.cwd()}/policy.toml", "DRONE_HIDDEN": f"{Path.cwd()}/keys:/etc/keys"}
