@@ -11,7 +11,7 @@ from drone.agent.question import Question
 from drone.agent.values import Ruling
 from drone.runs.purse import MoneyUsedUp, Purse
 from shared.clock import Clock
-from shared.errors import Interrupted
+from shared.errors import Interrupted, Suspended
 from shared.events import ApprovalStep, LimitKind
 from shared.messages import Message
 from shared.outcome import ExitStatus
@@ -65,7 +65,12 @@ class LimitQuestion:
         step = ApprovalStep(about=used_up.about, call_id=f"money-{self._asked}", tool="model call", why=used_up.reason)
         # The wait for a person is no work of the run's.
         with self._budget.waiting() if self._budget is not None else nullcontext():
-            answer = Question(step, self._recorder, self._clock, self._timeout).ask(ruling, check)
+            try:
+                answer = Question(step, self._recorder, self._clock, self._timeout).ask(ruling, check)
+            except Suspended:
+                # Undecided: if the run declines, it asks this question again.
+                self._asked -= 1
+                raise
         if answer.finish and used_up.about == "limit":
             self._ended = used_up
             if self._budget is not None:
@@ -109,7 +114,11 @@ class RunLimitQuestion:
         step = ApprovalStep(about="limit", call_id=f"{limit}-{self._asked}", tool="run", why=why, limit=limit)
         with self._budget.waiting():
             question = Question(step, self._recorder, self._clock, self._timeout)
-            return question.ask(self._controls.ruling, self._controls.check)
+            try:
+                return question.ask(self._controls.ruling, self._controls.check)
+            except Suspended:
+                self._asked -= 1
+                raise
 
 
 def limit_question(order: WorkOrder, recorder: Recorder, controls: Controls, clock: Clock) -> LimitQuestion | None:

@@ -14,7 +14,7 @@ from drone.agent.values import Ruling
 from drone.runs.limit_question import LimitQuestion, RunLimitQuestion, limit_question
 from drone.runs.purse import MoneyUsedUp, Purse
 from shared.budgets import Money
-from shared.errors import Interrupted
+from shared.errors import Interrupted, Suspended
 from shared.events import ApprovalStep, DecisionStep
 from shared.messages import Message
 from shared.outcome import ExitStatus
@@ -73,6 +73,16 @@ def test_finishing_allows_one_more_answer_with_a_summary() -> None:
         question.check_calls()
     with pytest.raises(MoneyUsedUp):
         question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
+
+
+def test_a_run_that_declines_to_be_suspended_asks_about_money_under_the_same_id() -> None:
+    purse, controls = Purse(1.0, 1.0, None, Money()), QuietControls()
+    clock = Person(controls, {"the slot is needed": Suspended(), "money-1": Ruling(approved=True, raise_usd=0.5)})
+    question, used_up = LimitQuestion(KeptEvents(), clock, 600, None), MoneyUsedUp("limit", "used up", 0.1)
+    with pytest.raises(Suspended):
+        question.ask(used_up, purse, controls.ruling, controls.check)
+    question.ask(used_up, purse, controls.ruling, controls.check)
+    assert purse.limit == 1.5
 
 
 def test_only_an_order_that_asks_has_a_question() -> None:
@@ -152,3 +162,10 @@ def test_a_message_that_interrupts_the_wait_is_read_once_there_are_steps_again()
     assert loop.run().response == "ok"
     assert ("user", "Only the tests.") in loop.told
     assert [name for name, _, _ in asked(loop)] == ["steps-1", "steps-2"]
+
+
+def test_a_run_that_declines_to_be_suspended_asks_under_the_same_id() -> None:
+    answers = {"the slot is needed": Suspended(), "steps-1": Ruling(approved=True)}
+    loop = asking(answers, [calls("a"), says("ok")], max_iterations=1)
+    assert loop.run().response == "ok"
+    assert [name for name, _, _ in asked(loop)] == ["steps-1", "steps-1"]
