@@ -19,6 +19,7 @@ from control_plane.db.runs import Run
 from control_plane.orders import totals
 from control_plane.orders.conversations.entries import turn_ended
 from control_plane.orders.conversations.resumption import expected_resumption
+from control_plane.orders.conversations.steering_messages import take_back_unread_reviews
 from control_plane.orders.drone_refusals import refused_by_policy, unsuitable_drones
 from control_plane.orders.follow_up import follow_up_of
 from control_plane.orders.placement import another_drone
@@ -137,6 +138,7 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
         stats = totals.of_order(db, order.id).model_dump(mode="json")
         move_turn(db, turn, _TURN_OF[to], response=order.response, stats=stats, ended_at=now)
         turn_ended(db, core, order)
+        take_back_unread_reviews(db, core, order)
     note_order(db, core, order, f"order_{to}")
     for subscriber in core.subscribers.order_ended:
         subscriber(db, core, order)

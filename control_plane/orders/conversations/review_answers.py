@@ -42,6 +42,16 @@ def comments_in_message(db: Session, number: int | None) -> tuple[str, ...]:
     return tuple(db.scalars(sent.order_by(ReviewComment.number)))
 
 
+def make_pending(db: Session, numbers: Sequence[int]) -> list[int]:
+    """Let the unanswered comments in messages that no model reads be sent again; returns which messages have any."""
+    unanswered = ReviewComment.message_number.in_(numbers), ReviewComment.verdict.is_(None)
+    rows = db.scalars(select(ReviewComment).where(*unanswered)).all() if numbers else []
+    found = [row.message_number for row in rows if row.message_number is not None]
+    for row in rows:
+        row.sent_at = row.sent_order_id = row.message_number = None
+    return found
+
+
 def note_answer(db: Session, core: Core, order: Order, place: tuple[Run, int], step: ReviewAnswerStep) -> None:
     """Record the agent's answer. Comments that the order does not carry are ignored, and so are second answers."""
     known = {row.id: row for row in _carried(db, order, way_of(db, order))}

@@ -17,8 +17,8 @@ from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
 from control_plane.drones.inbox import notify_drone
 from control_plane.orders.conversations.resumption import path_of_next
-from control_plane.orders.conversations.review_answers import comments_in_message
-from control_plane.orders.conversations.run_paths import Segment, path_to
+from control_plane.orders.conversations.review_answers import comments_in_message, make_pending
+from control_plane.orders.conversations.run_paths import Segment, path_to, run_that_speaks
 from shared.control import Say, TakeBack
 from shared.states import OrderStatus
 
@@ -82,20 +82,40 @@ def send_missing_steering(db: Session, core: Core, order: Order) -> bool:
 def take_back(db: Session, core: Core, order: Order, words: Sequence[SteeringMessage]) -> None:
     """Take back messages that no model has read: no later run receives them, and a run that has them is asked to drop
     them. It tells which it still had (`note_taken_back`). Wake the supervisor after the commit.
+
+    The review comments in what was taken back are pending again.
     """
     held = [word for word in words if _run_has(order, word)]
     for word in words:
         word.take_back_at = core.clock.now()
         word.taken_back = word not in held
+    make_pending(db, [word.number for word in words if word.taken_back])
     if has_run(order):
         _ask_back(db, core, order, held)
 
 
 def note_taken_back(db: Session, core: Core, order: Order, messages: Sequence[str]) -> None:
     """A run did not give these messages to its model: they were taken back, or an extension withheld them."""
-    numbers = [int(each) for each in messages if each.isascii() and each.isdigit()]
-    own = update(SteeringMessage).where(SteeringMessage.order_id == order.id, SteeringMessage.number.in_(numbers))
-    db.execute(own.values(taken_back=True, take_back_at=func.coalesce(SteeringMessage.take_back_at, core.clock.now())))
+    named = {int(each) for each in messages if each.isascii() and each.isdigit()}
+    numbers = [word.number for word in _words(db, order.id) if word.number in named]
+    _set_taken_back(db, core, numbers)
+    make_pending(db, numbers)
+
+
+def take_back_unread_reviews(db: Session, core: Core, order: Order) -> None:
+    """After the end of the order: what its conversation lacks of reviews is pending again, and no later run of the
+    order receives it.
+    """
+    if words := _words(db, order.id):
+        run_id = run_that_speaks(db, order)
+        left = _without_delivered(db, words, path_to(db, run_id) if run_id is not None else [])
+        _set_taken_back(db, core, make_pending(db, [word.number for word in left]))
+
+
+def _set_taken_back(db: Session, core: Core, numbers: Sequence[int]) -> None:
+    named = update(SteeringMessage).where(SteeringMessage.number.in_(numbers))
+    first = func.coalesce(SteeringMessage.take_back_at, core.clock.now())
+    db.execute(named.values(taken_back=True, take_back_at=first))
 
 
 def is_being_taken_back(order: Order, word: SteeringMessage) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from control_plane.contract.declarations.steering import SayRequest
 from control_plane.operations.orders import message_queue, steering
+from control_plane.operations.reviews import commenting
 from shared.control import TakeBack
 from shared.events import CommentStep, UserStep
 from shared.work_order import WorkOrder
 from tests.support.going_on import give_back
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
+from tests.support.reviews import comment, send, with_patch
 from tests.support.stand_in import DroneStandIn
 
 
@@ -67,6 +69,23 @@ def test_a_run_is_asked_for_its_messages_and_says_which_it_still_had(running: Pl
     running.until(lambda: waiting(running, order.order_id) == [("two", "steer", "taking_back")])
     oka.report(order, CommentStep(text="Taken back.", taken_back=(second,)))
     running.until(lambda: waiting(running, order.order_id) == [])
+
+
+def test_a_review_that_a_run_gives_back_is_pending_again(running: Plane, oka: DroneStandIn) -> None:
+    order = running.begun(oka)
+    with_patch(running.core, order.order_id)
+    comment(running.core, running.admin, order.order_id)
+    send(running.core, running.admin, order.order_id)
+    clear(running, order.order_id)
+    assert status_of_comment(running, order) == "sent"
+    (message,) = running.until(lambda: asked_back(oka, order))
+    oka.report(order, CommentStep(text="Taken back.", taken_back=message.messages))
+    running.until(lambda: status_of_comment(running, order) == "pending")
+
+
+def status_of_comment(plane: Plane, order: WorkOrder) -> str:
+    (listed,) = commenting.list_comments(plane.core, plane.admin, order.order_id)
+    return listed.status
 
 
 def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_once(

@@ -14,13 +14,16 @@ from control_plane.db.projects import Provider
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.sessions import ChatSession
 from control_plane.operations import projects
-from control_plane.operations.orders import reading
+from control_plane.operations.orders import message_queue, reading
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.reviews import commenting
+from control_plane.orders.ending import Ending, finish, requeue
+from shared.events import UserStep
+from shared.reasons import GivenBack, RunEnd
 from tests.support.made import make_drone, make_project, start_run, submit
 from tests.support.refusals import code_of
 from tests.support.reviews import HEAD, comment, reviewed, send, with_patch
-from tests.support.turns import order_as_sent
+from tests.support.turns import FAILED, order_as_sent, report, said
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +181,40 @@ def test_a_review_of_an_order_that_runs_is_a_message_to_its_run(core: Core, admi
     cancel(core, admin, order)
     assert code_of(lambda: send(core, mila, order)) == "E-SAY-ENDED"
     assert [each.id for each in listed(core, mila, order, "pending")] == [second.id]
+
+
+def test_a_review_that_no_model_has_read_when_its_order_ends_can_be_sent_again(
+    core: Core, admin: Caller, mila: Caller
+) -> None:
+    order = submit(core, admin).id
+    run = start_run(core, order)
+    with_patch(core, order)
+    read = comment(core, mila, order)
+    send(core, mila, order)
+    (message,) = message_queue.list_(core, mila, order)
+    report(core, run, [*said("mend it"), UserStep(text="the review", source="steer", message=message.id)])
+    unread = comment(core, mila, order, "Too late")
+    send(core, mila, order)
+    with core.database.write() as db:
+        ending = Ending("verification_failed", RunEnd(detail="make test failed"))
+        finish(db, core, db.get_one(Order, order), FAILED, ending)
+    sent_to = {each.id: (each.status, each.sent_to) for each in listed(core, mila, order)}
+    assert sent_to == {read.id: ("sent", order), unread.id: ("pending", None)}
+    # A run that resumes the order receives it no more: the author sends it again.
+    assert message_queue.list_(core, mila, order) == []
+    assert "Too late" in send(core, mila, order).prompt
+
+
+def test_a_review_whose_message_is_taken_back_is_pending_again(core: Core, admin: Caller, mila: Caller) -> None:
+    order = submit(core, admin).id
+    start_run(core, order)
+    with_patch(core, order)
+    made = comment(core, mila, order)
+    send(core, mila, order)
+    with core.database.write() as db:
+        requeue(db, core, db.get_one(Order, order), GivenBack(drone="anna", detail=""))
+    assert [each.state for each in message_queue.clear(core, mila, order)] == ["taken_back"]
+    assert [(each.id, each.status) for each in listed(core, mila, order)] == [(made.id, "pending")]
 
 
 def test_what_cannot_be_sent_is_told_and_the_comments_stay(core: Core, admin: Caller, mila: Caller, order: str) -> None:
