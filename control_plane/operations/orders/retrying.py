@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.contract.declarations import orders as declared
@@ -14,6 +14,7 @@ from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.given_limits import own_limits
 from control_plane.operations.orders.reading import order_summary
@@ -37,8 +38,8 @@ def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     """Run a failed or canceled order from its beginning, in a fresh workspace.
 
     It stays the same order, with the same limits; the count of lost runs restarts. The retry is durable when this
-    returns. Raises NotFound, and Conflict for an order in another state or one that later turns of its session build
-    on.
+    returns. Raises NotFound, and Conflict for an order in another state or one that later turns of its session, or a
+    fork, build on.
     """
     order_summary(core, caller, order_id)
 
@@ -119,14 +120,27 @@ def _refuse_after_later_turns(db: Db, order: Order, project: str, what: str) -> 
     later = select(Order).where(Order.session_id == order.session_id, Order.number > order.number)
     seen = {entry.order_id for entry in way_to(db, chat.leaf_id)}
     in_the_way = [each for each in db.scalars(later.order_by(Order.number)) if each.id in seen or _begun(each)]
-    if in_the_way:
+    fork = _fork_after(db, order)
+    if in_the_way or fork is not None:
+        follower, why = f"fork {fork}", "the conversation and the files of the fork would no longer fit together"
+        if in_the_way:
+            follower, why = f"order {in_the_way[0].id}", "that turn and its work would no longer be part of the session"
         raise Conflict(
-            f"cannot {what} order {order.id}: its session has continued with order {in_the_way[0].id}",
+            f"cannot {what} order {order.id}: its session has continued with {follower}",
             code="E-ORDER-LATER",
-            why="that turn and its work would no longer be part of the session",
+            why=why,
             next=f"fleet session fork {order.session_id} --at {order.id}    then: "
             f"fleet submit 'continue' --project {project} --session THE_FORK",
         )
+
+
+def _fork_after(db: Db, order: Order) -> str | None:
+    """A fork of the order's session that continues from the order's turn, or has a turn that did."""
+    own = select(SessionEntry.id).where(SessionEntry.order_id == order.id, SessionEntry.kind == "turn")
+    turns = select(SessionEntry.id).where(SessionEntry.session_id == ChatSession.id, SessionEntry.kind == "turn")
+    continues = or_(ChatSession.leaf_id.in_(own), turns.where(SessionEntry.parent_id.in_(own)).exists())
+    forks = select(ChatSession.id).where(ChatSession.forked_from_id.is_not(None), ChatSession.id != order.session_id)
+    return db.scalar(forks.where(continues).order_by(ChatSession.created_at).limit(1))
 
 
 def _begun(order: Order) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from control_plane.contract.declarations.orders import ResumeRequest, SubmitRequest
-from control_plane.contract.declarations.sessions import SwitchRequest
+from control_plane.contract.declarations.sessions import ForkRequest, SwitchRequest
 from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.db.drones import Drone
@@ -424,6 +424,18 @@ def test_an_order_that_later_turns_were_built_on_runs_again_only_once_its_sessio
     succeed(plane, oka, order)
     first, second, again = [each for each in sessions.show(plane.core, plane.admin, session).entries if each.turn]
     assert (again.parent, again.is_leaf, first.on_path, second.on_path) == (None, True, False, False)
+
+
+def test_an_order_that_a_fork_was_built_on_does_not_run_again(plane: Plane, oka: DroneStandIn) -> None:
+    order_id = failed(plane, oka)
+    session = plane.order(order_id).session
+    fork = sessions.fork(plane.core, plane.admin, session, ForkRequest()).id
+    for again in (resume, retry):
+        assert code_of(lambda again=again: again(plane, order_id)) == "E-ORDER-LATER"
+    plane.submit("another way", session=fork)
+    succeed(plane, oka, go(oka))
+    sessions.switch(plane.core, plane.admin, fork, SwitchRequest(entry="root"))
+    assert code_of(lambda: retry(plane, order_id)) == "E-ORDER-LATER"
 
 
 def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneStandIn) -> None:
