@@ -107,12 +107,16 @@ def _view(session: SessionDocument, order: OrderSummary | None) -> ConversationV
 def _way(session: SessionDocument, order_id: str) -> list[ShownTurn]:
     """The turns from the first one to this one."""
     of_turns = {each.id: each for each in session.entries if each.turn}
-    at: EntryDocument | None = next((each for each in of_turns.values() if each.turn.order == order_id), None)  # type: ignore[union-attr]
-    if at is not None:
-        return _up_to(of_turns, at)
-    leaf = next((each for each in of_turns.values() if each.is_leaf), None)
-    before = _up_to(of_turns, leaf) if leaf else []
+    # An order that ran several times has several entries.
+    newest = {each.turn.order: each for each in of_turns.values() if each.turn}
     waiting = [turn.order for turn in session.unfinished]
+    if order_id in newest and order_id not in waiting:
+        return _up_to(of_turns, newest[order_id])
+    again = newest.get(waiting[0]) if waiting else None
+    leaf = next((each for each in of_turns.values() if each.is_leaf), None)
+    # An order that runs again begins where it began before.
+    begins_at = of_turns.get(again.parent or "") if again else leaf
+    before = _up_to(of_turns, begins_at) if begins_at else []
     upto = waiting.index(order_id) + 1 if order_id in waiting else 0
     return [*before, *(ShownTurn(turn, None) for turn in session.unfinished[:upto])]
 

@@ -14,11 +14,13 @@ from sqlalchemy import delete, event, update
 from control_plane.contract.declarations import orders, plans, providers, sessions
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.sessions import SessionRequest
+from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Blob, Run
 from control_plane.operations.orders import changes as reported
 from control_plane.orders.scores import Candidate, Usual, score
+from control_plane.web.conversation.view import view_of_order
 from shared.blobs import digest
 from shared.errors import Invalid
 from shared.events import (
@@ -366,6 +368,33 @@ def test_a_failed_order_is_resumed_from_its_page_which_then_says_what_was_undone
     page = browser.get(address).text
     # The end of the first run came after the checkpoint.
     assert ("Resumed from step 4 of attempt 1 on mila" in page, page.count("1 step undone")) == (True, 1)
+
+
+@pytest.mark.parametrize("exit_status", ["model_error", "verification_failed"])
+def test_an_order_that_runs_again_is_the_newest_turn_of_its_session_until_another_follows(
+    api: Api, run: PlayedRun, exit_status: str
+) -> None:
+    def shown(order_id: str) -> tuple[list[str], bool, str | None]:
+        view = view_of_order(api.core, system_caller(api.core), order_id)
+        return [each.turn.order for each in view.turns], view.is_newest, view.next_order
+
+    run.step(UserStep(text="Fix it", source="prompt"))
+    run.ends(OrderStatus.FAILED, exit_status=exit_status)
+    again = api.client.call(orders.RETRY, order_id=run.order_id)
+    assert shown(run.order_id) == ([run.order_id], True, None)
+    later = api.submit("And the guide", session=again["session"])
+    assert shown(run.order_id) == ([run.order_id], False, later["id"])
+    assert shown(later["id"]) == ([run.order_id, later["id"]], True, None)
+    api.client.call(orders.CANCEL, orders.CancelRequest(), order_id=later["id"])
+    second = run.drone.take(again)
+    second.step(UserStep(text="Fix it", source="prompt"))
+    second.ends()
+    assert shown(run.order_id) == ([run.order_id], True, None)
+    third = run.drone.take(api.submit("And the guide", session=again["session"]))
+    third.step(UserStep(text="And the guide", source="prompt"))
+    third.ends()
+    assert shown(run.order_id) == ([run.order_id], False, third.order_id)
+    assert shown(third.order_id) == ([run.order_id, third.order_id], True, None)
 
 
 PLAN = AgentPlan(title="Notes", points=(PlanPoint(text="One"), PlanPoint(text="Two", files=("b.py",), verify="ls")))
