@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.orders import Order
+from control_plane.db.orders import Dispatch, Order
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.orders.conversations.history import compactions_of, way_of
@@ -81,8 +81,10 @@ def turn_ended(db: Session, core: Core, order: Order) -> None:
     turn = write_entry(db, core, chat, "turn", parent_id=parent_id, data=data, order_id=order.id)
     chat.leaf_id = parent_id if failed else turn.id
     if run_id is not None:
-        # A requested compaction was done, or the run ended before it could do it.
-        chat.compact = None
+        sealed_at = select(Dispatch.published_at).where(Dispatch.id == run_id)
+        if chat.compact is not None and not _was_asked_after(db, chat, db.scalar(sealed_at)):
+            # The run had the request from its beginning, and ended before it could do it.
+            chat.compact = None
         for step in compactions_of(db, run_id):
             write_entry(db, core, chat, "compaction", parent_id=turn.id, data=_of_compaction(step))
 
@@ -96,14 +98,19 @@ def compacted(db: Session, order: Order, step: CompactionStep) -> None:
 def asked_meanwhile(db: Session, order: Order, published_at: datetime | None) -> Compact | None:
     """The message to a run that has begun, if a compaction was requested after its work order was sealed."""
     chat = db.get_one(Chat, order.session_id)
-    if chat.compact is None or order.run_id is None or published_at is None:
+    if chat.compact is None or order.run_id is None or not _was_asked_after(db, chat, published_at):
         return None
+    return Compact(run_id=order.run_id, instructions=chat.compact)
+
+
+def _was_asked_after(db: Session, chat: Chat, published_at: datetime | None) -> bool:
+    """Whether the last request for a compaction is not in the work order that was sealed then."""
+    if published_at is None:
+        return False
     asked = select(func.max(SessionEntry.at)).where(
         SessionEntry.session_id == chat.id, SessionEntry.kind == "compaction"
     )
-    if (db.scalar(asked) or published_at) <= published_at:
-        return None
-    return Compact(run_id=order.run_id, instructions=chat.compact)
+    return (db.scalar(asked) or published_at) > published_at
 
 
 def _note_change_of_model(db: Session, core: Core, chat: Chat, before: SessionEntry | None, order: Order) -> None:

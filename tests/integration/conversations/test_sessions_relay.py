@@ -133,6 +133,24 @@ def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_ru
     assert [each.body.run_id for each in drone.told("compact")] == [order.run_id]
 
 
+def test_a_compaction_that_comes_too_late_for_a_run_is_for_the_next_turn_once(
+    plane: Plane, drone: DroneStandIn
+) -> None:
+    plane.submit()
+    order = started(plane, drone)
+    session = order.session.id
+    drone.report(order, UserStep(text="look", source="prompt"))
+    compact(plane, session)
+    drone.report(order, drone.ended())
+    plane.until(lambda: plane.status(order.order_id) == "succeeded")
+    plane.submit("and now", session=session)
+    carries = started(plane, drone)
+    assert carries.session.compact == "Be brief."
+    drone.report(carries, UserStep(text="and now", source="prompt"), drone.ended())
+    plane.until(lambda: plane.status(carries.order_id) == "succeeded")
+    assert plane.rows(Chat)[0].compact is None
+
+
 def test_a_compaction_asked_while_the_order_is_put_into_the_queue_is_told_when_its_run_begins(
     plane: Plane, drone: DroneStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
