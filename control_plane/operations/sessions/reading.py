@@ -217,12 +217,17 @@ def _of_a_service() -> ColumnElement[bool]:
 
 
 def _says(text: str) -> ColumnElement[bool]:
-    """Whether each word of the text is in the session's name or in one of its prompts."""
+    """Whether each word of the text is in the session's name, in its title while it has none, or in a prompt."""
     turns = select(Turn.id).where(Turn.session_id == ChatSession.id)
-    words = text.split() or [""]
-    in_turns = (turns.where(contains_words(word, Turn.prompt)).exists() for word in words)
     return and_(
-        *(or_(contains_words(word, ChatSession.name), said) for word, said in zip(words, in_turns, strict=True))
+        *(
+            or_(
+                contains_words(word, ChatSession.name),
+                and_(ChatSession.name == "", contains_words(word, ChatSession.title)),
+                turns.where(contains_words(word, Turn.prompt)).exists(),
+            )
+            for word in text.split() or [""]
+        )
     )
 
 

@@ -86,6 +86,15 @@ def test_a_model_writes_the_title_of_a_session_from_its_first_prompt(plane: Plan
     assert orders == [("The parser", "three"), (parser, "two"), (parser, "The parser fails on tabs.")]
 
 
+def test_sessions_are_searched_by_the_title_that_they_show(plane: Plane) -> None:
+    core, admin = plane.core, plane.admin
+    session = plane.order(plane.submit("one")).session
+    plane.edit(ChatSession, session, title="Tabs in the parser")
+    assert [each.id for each in sessions.list_(core, admin, text="PARSER one")] == [session]
+    sessions.edit(core, admin, session, SessionEdit(name="Mine"))
+    assert sessions.list_(core, admin, text="parser") == []
+
+
 def test_a_name_that_a_user_gave_is_never_replaced_and_a_fork_keeps_the_title(plane: Plane) -> None:
     core, admin, drone = plane.core, plane.admin, started(plane)
     order_id = plane.submit("one")
