@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.core.rows import each_alone
+from control_plane.db.groups import OrderGroup
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
@@ -25,6 +26,7 @@ from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.numbers import lock_numbers
 from control_plane.orders.races import race_of
 from shared.errors import Refused
+from shared.states import OrderStatus
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -35,9 +37,14 @@ _PROMPT = (
 
 
 def stacks_due() -> Select[str]:
-    """The sessions that are due and have no unended order."""
-    unended = select(Order.id).where(Order.session_id == Stack.session_id, Order.ended_at.is_(None)).exists()
-    return select(Stack.session_id).where(Stack.due, ~unended).distinct()
+    """The sessions that are due, have work, and have no unended order. Work of an undecided race does not count."""
+    own = Order.session_id == Stack.session_id
+    unended = select(Order.id).where(own, Order.ended_at.is_(None)).exists()
+    undecided = OrderGroup.id == Order.group_id, OrderGroup.kind == "race", OrderGroup.winner_id.is_(None)
+    work = select(Order.id).where(
+        own, Order.head_commit.is_not(None), ~select(OrderGroup.id).where(*undecided).exists()
+    )
+    return select(Stack.session_id).where(Stack.due, ~unended, work.exists()).distinct()
 
 
 def restack(core: Core) -> None:
@@ -61,10 +68,10 @@ def _restacked(core: Core, session_id: str, db: Session) -> str | None:
     changed: list[Order] = []
     for stack in stacks:
         stack.due = False
-        lower = _last_work(db, db.get_one(ChatSession, stack.lower_id))
+        lower = _work_below(db, db.get_one(ChatSession, stack.lower_id))
         if lower is not None and lower.id != stack.order_id:
             changed.append(lower)
-    last = _last_work(db, chat)
+    last = last_work(db, way_to(db, chat.leaf_id))
     if not changed or last is None or not chat.restack or _is_over(db, last):
         return None
     try:
@@ -76,14 +83,16 @@ def _restacked(core: Core, session_id: str, db: Session) -> str | None:
         return None
 
 
-def _last_work(db: Session, chat: ChatSession) -> Order | None:
-    return last_work(db, way_to(db, chat.leaf_id))
+def _work_below(db: Session, chat: ChatSession) -> Order | None:
+    """The session's last work that another order can start after: that of an order that succeeded."""
+    way = way_to(db, chat.leaf_id)
+    return last_work(db, [entry for entry in way if entry.data["status"] == OrderStatus.SUCCEEDED])
 
 
 def _is_over(db: Session, last: Order) -> bool:
     """Whether the session's work is no longer wanted: it lost its race, or its pull request is merged or closed."""
     race = race_of(db, last)
-    lost = race is not None and race.winner_id != last.id
+    lost = race is not None and race.winner_id not in {None, last.id}
     return lost or (last.pull_request or {}).get("state") in {"merged", "closed"}
 
 

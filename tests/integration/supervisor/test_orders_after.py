@@ -10,6 +10,7 @@ from sqlalchemy import inspect, select
 
 from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Provider
 from control_plane.db.stacks import Stack
@@ -189,6 +190,45 @@ def test_it_waits_until_the_session_above_is_idle_and_is_submitted_once(
     assert [each.order for each in order.merges] == [newest]
     works(core, merge, "f" * 40)
     assert merging(core) == [merge]
+
+
+def test_only_work_below_that_succeeded_is_merged(core: Core, admin: Caller, pair: tuple[str, str]) -> None:
+    lower, upper = pair
+    busy = made(core, admin, session=session_of(core, upper))
+    newest = new_work(core, admin, lower, C)
+    failed = made(core, admin, session=session_of(core, lower))
+    works(core, failed, D, to=OrderStatus.FAILED, exit_status="time_limit")
+    works(core, busy, "e" * 40)
+    (merge,) = merging(core)
+    assert reading.show_order(core, admin, merge).after == [newest]
+
+
+def test_a_session_without_work_is_brought_up_to_date_once_it_has_some(core: Core, admin: Caller) -> None:
+    lower = works(core, made(core, admin), A)
+    upper = works(core, made(core, admin, after=[lower]), None)
+    again = new_work(core, admin, lower, C)
+    assert merging(core) == []
+    new_work(core, admin, upper, B)
+    (merge,) = merging(core)
+    assert reading.show_order(core, admin, merge).after == [again]
+
+
+def test_work_of_a_race_is_brought_up_to_date_once_it_has_won(core: Core, admin: Caller, pair: tuple[str, str]) -> None:
+    lower, upper = pair
+    lost = works(core, made(core, admin, after=[lower]), "e" * 40)
+    with core.database.write() as db:
+        race = OrderGroup(id="f" * 12, organization_id=admin.organization_id, kind="race", name="", pick="person")
+        race.created_at = core.clock.now()
+        db.add(race)
+        for each in (upper, lost):
+            db.get_one(Order, each).group_id = race.id
+    new_work(core, admin, lower, C)
+    assert merging(core) == []
+    with core.database.write() as db:
+        db.get_one(OrderGroup, race.id).winner_id = upper
+    for _ in range(2):
+        restack(core)
+        assert [session_of(core, each) for each in merging(core)] == [session_of(core, upper)]
 
 
 @pytest.mark.parametrize(("restacked", "state"), [(False, "opened"), (True, "merged"), (True, "closed")])
