@@ -88,7 +88,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "money": money_of(db, order),
             "approve": order.approve,
             "allow": tuple(order.allow),
-            "base": _base(order.wanted_commit or base_of_race(db, order), foundation.base, _seen(db, way)),
+            "base": _base(foundation.commit or base_of_race(db, order), foundation.base, _seen(db, way)),
             "merges": (*_merges(foundation.merged), *_branch(order)),
             "merge_only": order.merge_only,
             # An agent remembers nothing between its turns: the thread is all that it receives (S-073).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.db.orders import Order
@@ -17,9 +18,11 @@ class Foundation:
     """The orders whose heads an order starts from."""
 
     base: Order | None
-    """None: it starts from the project's branch, or from a given commit."""
+    """None: it starts from `commit`."""
     merged: tuple[Order, ...] = ()
     """Merged into the base, in this order."""
+    commit: str | None = None
+    """A commit that a user gave; None: the tip of the project's branch, unless there is a base."""
 
     @property
     def orders(self) -> Iterator[Order]:
@@ -33,16 +36,24 @@ def foundation_of(db: Session, order: Order, way: Sequence[SessionEntry] | None 
 
     `way`: the turns before it, if they are known. An order that left no work of its own stands for what it built on.
     """
-    own = last_work(db, way_of(db, order) if way is None else way)
-    others = [work for each in order.after if (work := _work_of(db, db.get_one(Order, each))) is not None]
-    works = {work.id: work for work in ([own] if own is not None else []) + others}
-    if order.wanted_commit is not None and own is None:
-        return Foundation(None, tuple(works.values()))
+    way = way_of(db, order) if way is None else way
+    own = last_work(db, way)
+    others = [_left_by(db, db.get_one(Order, each)) for each in order.after]
+    works = {work.id: work for work in (own, *(each.base for each in others)) if work is not None}
+    if own is None and (given := order.wanted_commit or _given_along(db, way)) is not None:
+        return Foundation(None, tuple(works.values()), given)
     if not works:
-        return Foundation(None)
+        return Foundation(None, commit=next((each.commit for each in others if each.commit is not None), None))
     base, *merged = works.values()
     return Foundation(base, tuple(merged))
 
 
-def _work_of(db: Session, order: Order) -> Order | None:
-    return order if order.head_commit is not None else foundation_of(db, order).base
+def _left_by(db: Session, order: Order) -> Foundation:
+    return Foundation(order) if order.head_commit is not None else foundation_of(db, order)
+
+
+def _given_along(db: Session, way: Sequence[SessionEntry]) -> str | None:
+    """The commit that an earlier turn was given."""
+    ids = [entry.order_id for entry in way]
+    given = select(Order.wanted_commit).where(Order.id.in_(ids), Order.wanted_commit.is_not(None))
+    return db.scalar(given.order_by(Order.number.desc()).limit(1)) if ids else None

@@ -136,6 +136,14 @@ def test_an_order_starts_from_the_commit_that_was_given(core: Core, admin: Calle
     assert sent.base == Base(commit="e" * 40, given=True)
 
 
+def test_an_order_that_changed_nothing_stands_for_the_commit_that_it_was_given(core: Core, admin: Caller) -> None:
+    first = works(core, made(core, admin, base="e" * 40), None)
+    second = works(core, made(core, admin, session=session_of(core, first)), None)
+    for fields in ({"after": [first]}, {"after": [second]}, {"session": session_of(core, first)}):
+        sent = order_as_sent(core, made(core, admin, **fields))
+        assert sent.base == Base(commit="e" * 40, given=True)
+
+
 # --- stacked sessions: new work below is merged into the sessions above
 
 
