@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -26,6 +26,7 @@ from control_plane.contract.validation.checks import check_text
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.groups import find_group
 from control_plane.db.groups import OrderGroup
+from control_plane.db.orders import Order
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once
 from control_plane.operations.orders.reading import orders_of_groups
@@ -76,7 +77,8 @@ def list_(core: Core, caller: Caller, limit: int = 50) -> list[GraphSummary]:
         )
         rows = db.scalars(wanted.order_by(OrderGroup.created_at.desc(), OrderGroup.id).limit(limit)).all()
     orders = orders_of_groups(core, caller, [row.id for row in rows])
-    return [GraphSummary(**_summary(row, orders[row.id])) for row in rows]
+    gone = _gone_before(core, [order for row in rows for order in orders[row.id]])
+    return [GraphSummary(**_summary(row, orders[row.id], gone)) for row in rows]
 
 
 @performs(declared.SHOW)
@@ -85,7 +87,7 @@ def show(core: Core, caller: Caller, graph_id: str) -> GraphDocument:
     with core.database.read() as db:
         row = find_group(db, caller, "graph", graph_id)
     orders = orders_of_groups(core, caller, [row.id])[row.id]
-    return GraphDocument(**_summary(row, orders), orders=orders)
+    return GraphDocument(**_summary(row, orders, _gone_before(core, orders)), orders=orders)
 
 
 @performs(declared.CANCEL)
@@ -96,32 +98,44 @@ def cancel(core: Core, caller: Caller, graph_id: str) -> GraphDocument:
     return show(core, caller, graph.id)
 
 
-def status_of(orders: Sequence[OrderSummary]) -> GraphStatus:
-    """The state of a graph with these orders."""
+def status_of(orders: Sequence[OrderSummary], gone: Set[str]) -> GraphStatus:
+    """The state of a graph with these orders; `gone`: the orders outside it that failed or were canceled."""
     states = {order.status for order in orders}
     if states == {OrderStatus.SUCCEEDED}:
         return "succeeded"
     open_ones = [order for order in orders if order.ended_at is None]
     if not open_ones:
         return "failed" if OrderStatus.FAILED in states else "canceled"
-    return "blocked" if _stuck(orders) >= {order.id for order in open_ones} else "running"
+    return "blocked" if _stuck(orders, gone) >= {order.id for order in open_ones} else "running"
 
 
-def _stuck(orders: Sequence[OrderSummary]) -> set[str]:
-    """The ids of the orders that wait, directly or not, for one of the graph's that failed or was canceled."""
-    gone = {order.id for order in orders if order.status in _GONE}
+def _stuck(orders: Sequence[OrderSummary], gone: Set[str]) -> set[str]:
+    """The ids of the orders that wait, directly or not, for one that failed or was canceled."""
+    gone = gone | {order.id for order in orders if order.status in _GONE}
     stuck: set[str] = set()
+    sessions: set[str] = set()
     for order in orders:
-        if order.status == OrderStatus.QUEUED and not (gone | stuck).isdisjoint(order.after):
+        waits = order.session in sessions or not (gone | stuck).isdisjoint(order.after)
+        if order.status == OrderStatus.QUEUED and waits:
             stuck.add(order.id)
+            sessions.add(order.session)
     return stuck
 
 
-def _summary(row: OrderGroup, orders: Sequence[OrderSummary]) -> Mapping[str, object]:
+def _gone_before(core: Core, orders: Sequence[OrderSummary]) -> Set[str]:
+    """Those that failed or were canceled of the orders outside their graphs that these start after."""
+    outside = {each for order in orders for each in order.after}.difference(order.id for order in orders)
+    if not outside:
+        return frozenset()
+    with core.database.read() as db:
+        return set(db.scalars(select(Order.id).where(Order.id.in_(outside), Order.status.in_(_GONE))))
+
+
+def _summary(row: OrderGroup, orders: Sequence[OrderSummary], gone: Set[str]) -> Mapping[str, object]:
     return {
         "id": row.id,
         "name": row.name,
-        "status": status_of(orders),
+        "status": status_of(orders, gone),
         "outcome": outcome_together([order.outcome for order in orders]),
         "user": row.user,
         "created_at": row.created_at,

@@ -73,6 +73,18 @@ def test_after_a_failure_the_rest_is_blocked_until_it_is_retried_and_runs_in_its
     assert graphs.show(plane.core, plane.admin, graph.id).status == "succeeded"
 
 
+def test_it_is_blocked_by_a_failed_order_outside_and_behind_a_waiting_order_in_a_session(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    plane, outside = running, running.submit()
+    session = plane.order(outside).session
+    graph = submitted(plane, {**ONE, "after": [outside], "session": session}, {**TWO, "session": session, "after": []})
+    assert graph.status == "running"
+    run(plane, oka, status="failed", exit_status="time_limit")
+    assert graphs.show(plane.core, plane.admin, graph.id).status == "blocked"
+    assert [listed.status for listed in graphs.list_(plane.core, plane.admin)] == ["blocked"]
+
+
 def test_a_graph_that_cannot_be_is_refused_as_a_whole(plane: Plane) -> None:
     bad: list[tuple[str, tuple[dict[str, Any], ...], str | None]] = [
         ("E-GRAPH-NAME", (ONE, ONE), "app"),
