@@ -52,8 +52,9 @@ def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep, at: datetim
     """Record that the run waits for a person; a repeated request opens the wait again.
 
     It already has its answer if a person decided about the same request when an earlier run was suspended there, or
-    about the same plan in any earlier run. `at` is when the run asked by its drone's clock, which may be hours off: the
-    deadline is as far from now as it was from then.
+    about the same plan in any earlier run. That no one decided in time counts until a user resumes the order. `at` is
+    when the run asked by its drone's clock, which may be hours off: the deadline is as far from now as it was from
+    then.
     """
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
@@ -83,9 +84,15 @@ def _carry_over(db: Session, run: Run, wait: Wait) -> None:
         return
     kept = {name: before.details[name] for name in (*KEPT, FINISH) if name in before.details}
     wait.details = {**wait.details, **kept}
-    if before.answered_at is not None:
+    if before.answered_at is not None and not _timed_out_before_resume(db, before):
         wait.answer, wait.comment, wait.decided_by = before.answer, before.comment, before.decided_by
         wait.answered_by, wait.answered_at = before.answered_by, before.answered_at
+
+
+def _timed_out_before_resume(db: Session, wait: Wait) -> bool:
+    """Whether no one answered in time, and a user had the order continue since: then they are asked again."""
+    resumed = db.get_one(Order, wait.order_id).renewed_generation
+    return wait.decided_by == "clock" and db.get_one(Run, wait.run_id).generation <= resumed
 
 
 def _earlier_wait(db: Session, run: Run, wait: Wait) -> Wait | None:

@@ -6,12 +6,16 @@ from datetime import timedelta
 
 import pytest
 
+from control_plane.contract.declarations.orders import ResumeRequest
+from control_plane.contract.declarations.plans import EditPlanRequest
 from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
-from control_plane.operations.orders import steering
+from control_plane.operations.orders import retrying, steering
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.canceling import cancel
+from control_plane.operations.orders.planning import edit_plan
+from control_plane.orders.plan_waits import edit_of
 from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
 from shared.events import (
     ApprovalStep,
@@ -23,6 +27,8 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import ToolCall
+from shared.plan_text import plan_text
+from shared.plans import AgentPlan, PlanPoint
 from shared.reasons import Answered, CanceledEnd, Continued, RunEnd
 from shared.work_order import WorkOrder
 from tests.support.going_on import BASE, NOTE, checkpoint, go, seen
@@ -178,6 +184,34 @@ def test_a_suspended_wait_ends_by_an_answer_the_clock_or_a_message_that_interrup
     ended = plane.facts(order_id).ended
     assert isinstance(ended, RunEnd)
     assert ended.unheard == 1
+
+
+def test_a_plan_that_no_one_answered_in_time_is_presented_again_after_a_resume_with_its_edits(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    core, admin = plane.core, plane.admin
+    presented = AgentPlan(title="Rename add", points=(PlanPoint(text="Rename the function"),))
+    step = ApprovalStep(about="plan", call_id="plan-1", tool="present_plan", why="Rename add", plan=presented)
+    (order,) = suspended(plane, oka, step.model_copy(update={"until": core.clock.now() + timedelta(hours=1)}))
+    plane.edit(Order, order.order_id, plan_first=True)
+    text = plan_text(presented.model_copy(update={"title": "Rename add to plus"}))
+    edit_plan(core, admin, order.order_id, EditPlanRequest(text=text))
+    core.clock.sleep(3600)
+    assert continue_answered(core) == [order.order_id]
+    again = goes_on(oka)
+    oka.report(again, step)
+    plane.until(lambda: told(oka, again))
+    assert told(oka, again) == [(False, "", False)]
+    decided = DecisionStep(about="plan", call_id="plan-1", approved=False, by="clock")
+    oka.report(again, decided, oka.ended(status="failed", exit_status="plan_unanswered"))
+    plane.reaches(order.order_id, "failed")
+
+    retrying.resume(core, admin, order.order_id, ResumeRequest())
+    third = oka.taken()
+    oka.report(third, oka.started(), step)
+    plane.reaches(order.order_id, "awaiting_approval")
+    (wait,) = open_waits_of(plane)
+    assert (wait.answer, edit_of(wait).plan.title, told(oka, third)) == (None, "Rename add to plus", [])
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=3), timedelta(hours=-3)], ids=["ahead", "behind"])
