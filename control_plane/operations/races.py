@@ -24,6 +24,7 @@ from control_plane.db.projects import Project
 from control_plane.money.spending.accounts import accounts_of, budgets_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once
+from control_plane.operations.orders.canceling import cancel_unfinished
 from control_plane.operations.orders.reading import orders_of_groups
 from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
@@ -115,10 +116,23 @@ def take(core: Core, caller: Caller, race_id: str, request: TakeRequest) -> Race
 
 @performs(declared.CANCEL)
 def cancel(core: Core, caller: Caller, race_id: str, request: CancelRequest | None = None) -> RaceDocument:
-    """Cancel the race's orders that have not ended. Raises as `show`."""
+    """Cancel the race's orders that have not ended, and the order that judges; a user may still take one.
+
+    Raises as `show`.
+    """
+
+    def unjudge(db: Db) -> str | None:
+        race = find_group(db, caller, "race", race_id, lock=True)
+        if race.pick == "judge" and race.winner_id is None:
+            race.pick = "person"
+        return race.judge_id
+
+    judge_id = core.database.transact(unjudge)
     found = show(core, caller, race_id)
     reason = request.reason if request is not None and request.reason else f"with race {found.race.id}"
     cancel_open(core, caller, found.orders, reason)
+    if judge_id is not None:
+        cancel_unfinished(core, caller, judge_id, reason)
     return show(core, caller, found.race.id)
 
 
@@ -267,8 +281,9 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
     with_work = [order for order in orders if order.head_commit is not None]
     if not with_work:
         return "failed", "no order left work that can be taken"
-    if race.judge_id is not None and not _ended(core, race.judge_id):
-        return "judging", f"order {race.judge_id} compares the work of {len(with_work)} orders"
+    if _is_judged(core, race, with_work):
+        judge = f"order {race.judge_id}" if race.judge_id is not None else "an order"
+        return "judging", f"{judge} compares the work of {len(with_work)} orders"
     named = "" if race.pick == "person" else "no order was taken; "
     return "undecided", f"{named}take one (next: fleet race take {race.id} {with_work[0].key})"
 
@@ -280,7 +295,7 @@ def _decided(winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[Race
         case OrderStatus.SUCCEEDED:
             where = winner.branch if winner.pushed else winner.push_error or "its work is not pushed"
             return "won", f"order {winner.key} won: {where}{ending}"
-        case OrderStatus.FAILED | OrderStatus.CANCELED if not winner.pushed:
+        case OrderStatus.FAILED | OrderStatus.CANCELED:
             others = [order for order in orders if order.head_commit is not None and order.id != winner.id]
             advice = f" (next: fleet race take {winner.race} {others[0].key})" if others else ""
             return "undecided" if others else "failed", f"order {winner.key} won, but {winner.status}{advice}"
@@ -288,7 +303,10 @@ def _decided(winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[Race
             return "running", f"order {winner.key} is verified, and delivers its work{ending}"
 
 
-def _ended(core: Core, order_id: str) -> bool:
+def _is_judged(core: Core, race: OrderGroup, with_work: Sequence[OrderSummary]) -> bool:
+    """Whether an order compares the work of the race, or is about to be created for that."""
+    if race.judge_id is None:
+        return race.pick == "judge" and any(order.status == OrderStatus.SUCCEEDED for order in with_work)
     with core.database.read() as db:
-        order = db.get(Order, order_id)
-        return order is None or order.ended_at is not None
+        judge = db.get(Order, race.judge_id)
+        return judge is not None and judge.ended_at is None

@@ -18,7 +18,10 @@ from control_plane.db.projects import Project
 from control_plane.operations import budgets, providers, races
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
+from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.runs import push_grants
+from control_plane.supervisor.groups import ask_judgments
+from control_plane.supervisor.placing import place_queued
 from shared.events import Delivered, Prepared
 from shared.names import branch
 from shared.outcome import Verification
@@ -29,6 +32,7 @@ from tests.support.command_lines import Unasked
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
 from tests.support.stand_in import DroneStandIn
+from tests.support.turns import end
 
 BASE = "b" * 40
 
@@ -192,6 +196,54 @@ def test_an_order_judges_by_the_rubric_and_its_choice_is_pushed(running: Plane) 
     drone.report(judge, drone.ended(response="Both are good."))
     running.until(lambda: shown(running, document).race.status == "undecided")
     assert [item.race for item in to_decide(running)] == [document.race.id]
+
+
+def test_a_canceled_race_is_not_judged(running: Plane) -> None:
+    document, judged = (race(running, pick="judge", count=2) for _ in range(2))
+    taken = {order.order_id: (drone, order) for drone, order in begun(running, 4)}
+    drone, done = taken[document.orders[0].id]
+    ends(drone, done)
+    running.until(lambda: running.order(done.order_id).ended_at)
+    races.cancel(running.core, running.admin, document.race.id)
+    drone, canceled = taken[document.orders[1].id]
+    drone.report(canceled, drone.ended(status="preempted", exit_status="canceled"))
+    running.until(lambda: shown(running, document).race.status == "undecided")
+    for each in judged.orders:
+        ends(*taken[each.id])
+    running.until(lambda: shown(running, judged).race.judge)
+    races.cancel(running.core, running.admin, judged.race.id)
+    judge = shown(running, judged).race.judge
+    assert judge is not None
+    assert running.reaches(judge, "canceled")
+    running.round()
+    assert [shown(running, each).race.status for each in (document, judged)] == ["undecided"] * 2
+    assert [shown(running, each).race.judge for each in (document, judged)] == [None, judge]
+
+
+def test_a_race_whose_orders_have_ended_is_judged_also_before_there_is_a_judge(plane: Plane) -> None:
+    plane.drone(concurrency=2)
+    document = race(plane, pick="judge", count=2)
+    for order in document.orders:
+        place_queued(plane.core)
+        end(plane.core, order.id, steps=(), head_commit=BASE)
+    assert (shown(plane, document).race.status, shown(plane, document).race.judge) == ("judging", None)
+    ask_judgments(plane.core)
+    assert shown(plane, document).race.status == "judging"
+    assert shown(plane, document).race.judge is not None
+
+
+def test_a_race_whose_winner_is_canceled_after_its_push_has_ended(running: Plane) -> None:
+    document = race(running, count=2)
+    (drone, order), (other, lost) = begun(running, 2)
+    assert ask_push(running, drone, order)
+    pushed = Delivered(branch=branch(order.order_id), base_commit=BASE, head_commit=head_of(order), pushed=True)
+    drone.report(order, pushed)
+    running.until(lambda: running.order(order.order_id).pushed)
+    cancel(running.core, running.admin, order.order_id)
+    for each, run in ((drone, order), (other, lost)):
+        each.report(run, each.ended(status="preempted", exit_status="canceled"))
+    running.reaches(order.order_id, "canceled")
+    assert (shown(running, document).race.status, shown(running, document).race.outcome) == ("failed", "failed")
 
 
 def test_the_judge_knows_the_orders_by_the_letters_of_the_race_also_if_the_first_one_failed(running: Plane) -> None:
