@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pydantic import ValidationError
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, and_, select, update
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from control_plane.core import Core
+from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
+from control_plane.operations.orders.queueing import send_anew_if_waiting
 from control_plane.operations.runs.blobs import lend_blobs
 from control_plane.orders.status_changes import explain
 from control_plane.supervisor.work_orders import work_order
@@ -42,6 +44,20 @@ def unpublished() -> Select[str]:
     return select(Dispatch.id).where(Dispatch.published_at.is_(None), Dispatch.closed_at.is_(None))
 
 
+_WAITING, _SENT = aliased(Order), aliased(Dispatch)
+_OVERTAKEN = (
+    _WAITING.organization_id == Order.organization_id,
+    _WAITING.drone_id == Dispatch.drone_id,
+    _WAITING.ended_at.is_(None),
+    _WAITING.status == OrderStatus.ASSIGNED,
+    _WAITING.priority < Order.priority,
+    select(_SENT.id)
+    .where(_SENT.id == _WAITING.run_id, _SENT.published_at.is_not(None), _SENT.claimed_at.is_(None))
+    .exists(),
+)
+"""Which orders in its drone's queue a dispatch overtakes."""
+
+
 @dataclass(frozen=True)
 class Unsendable:
     """Why an order cannot be sent now: for people, and for the log."""
@@ -58,11 +74,18 @@ class Relay:
         self._held_off: dict[str, datetime] = {}
 
     def publish_all(self) -> int:
-        """Publish until nothing is left; returns the number. Raises Unreachable if the broker does not answer."""
+        """Publish until nothing is left; returns the number. Raises Unreachable if the broker does not answer.
+
+        An order overtakes those of a lower priority of its organization that wait in its drone's queue: they are sent
+        again after it.
+        """
         count = 0
         while batch := self._unpublished():
+            if urgent := [run_id for run_id, overtakes in batch if overtakes]:
+                self._send_again_later(urgent)
+                batch = self._unpublished()
             count += len(batch)
-            self.publish(batch)
+            self.publish([run_id for run_id, _ in batch])
         return count
 
     def publish(self, run_ids: Sequence[str]) -> None:
@@ -80,12 +103,26 @@ class Relay:
             if done:
                 self._mark(done, began)
 
-    def _unpublished(self) -> list[str]:
+    def _unpublished(self) -> Sequence[tuple[str, bool]]:
+        """The next dispatches, each with whether it overtakes others."""
         now = self._core.clock.now()
         held = [run_id for run_id, until in self._held_off.items() if until > now]
         waiting = unpublished().join(Order, Order.id == Dispatch.order_id).where(Dispatch.id.not_in(held))
+        overtakes = select(_WAITING.id).where(*_OVERTAKEN).exists()
         with self._core.database.read() as db:
-            return list(db.scalars(waiting.order_by(Order.priority.desc(), Order.number).limit(_BATCH)))
+            rows = db.execute(
+                waiting.add_columns(overtakes).order_by(Order.priority.desc(), Order.number).limit(_BATCH)
+            )
+            return [(run_id, overtaking) for run_id, overtaking in rows]
+
+    def _send_again_later(self, urgent: Sequence[str]) -> None:
+        """Take the orders that these dispatches overtake out of their queues, and place them again."""
+        sent = select(_WAITING.id, Order.user).select_from(Dispatch).join(Order, Order.id == Dispatch.order_id)
+        overtaken = sent.join(_WAITING, and_(*_OVERTAKEN)).where(Dispatch.id.in_(urgent))
+        with self._core.database.read() as db:
+            found = db.execute(overtaken.order_by(_WAITING.priority.desc(), _WAITING.number))
+            users = {order_id: user for order_id, user in found}
+        each_alone("relay", users.items(), lambda each: send_anew_if_waiting(self._core, *each))
 
     def _sealed(self, run_ids: Sequence[str]) -> list[tuple[Dispatch, str]]:
         """Each dispatch with its envelope, without those that are closed or cannot be built.

@@ -59,12 +59,13 @@ def set_priority(core: Core, caller: Caller, order_id: str, request: PriorityReq
             raise Conflict(f"order {order_id} is {order.status}; it does not start any more", code="E-ORDER-STATE")
         order.priority = request.priority
     for each in _out_of_place(core, order_id):
-        _send_anew_if_waiting(core, each, caller.user)
+        send_anew_if_waiting(core, each, caller.user)
     core.broker.wake()
     return order_summary(core, caller, order_id)
 
 
-def _send_anew_if_waiting(core: Core, order_id: str, by: str) -> None:
+def send_anew_if_waiting(core: Core, order_id: str, by: str) -> None:
+    """Take an order that waits for its drone out of the queue, and place it again; no effect on one that has begun."""
     try:
         until_unmoved(lambda: _send_anew(core, order_id, by, _UNCHANGED))
     except Conflict as conflict:

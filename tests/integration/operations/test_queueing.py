@@ -88,3 +88,22 @@ def test_a_higher_priority_starts_first_and_a_lower_one_last_and_the_others_keep
     assert queued_on(plane) == [queue[1], queue[2]]
     cancel(plane.core, plane.admin, queue[1])
     assert code_of(lambda: prioritized(plane, queue[1], 1)) == "E-ORDER-STATE"
+
+
+def test_a_new_order_of_a_higher_priority_overtakes_those_that_wait_at_its_drone_and_others_keep_their_place(
+    plane: Plane, oka: DroneStandIn, queue: list[str]
+) -> None:
+    relay = Relay(plane.core)
+    added: list[str] = []
+    for priority in (-5, 0, 5):
+        added.append(plane.submit(f"priority {priority}", drone="oka", priority=priority))
+        relay.publish_all()
+    low, equal, high = added
+    assert queued_on(plane) == [high, *queue[1:], equal, low]
+    oka.take()  # the one at work
+    taken = [order.order_id for order in iter(oka.take, None) if oka.claim(order)]
+    assert taken == [high, *queue[1:], equal, low]
+    # What its drone has claimed is not taken back.
+    highest = plane.submit("too late", drone="oka", priority=9)
+    relay.publish_all()
+    assert [plane.order(each).generation for each in (highest, high, equal, low)] == [1, 1, 2, 3]
