@@ -1,10 +1,11 @@
-"""GitHub and GitHub Enterprise, by the REST API (version 2022-11-28)."""
+"""GitHub and GitHub Enterprise, by the REST API (version 2022-11-28), and by GraphQL for what that does not say."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from urllib.parse import quote
 
@@ -26,7 +27,7 @@ from drone.services.code_host.host_answers import (
     text,
     was_edited,
 )
-from drone.services.pull_request.api import HostRefused
+from drone.services.pull_request.api import HostRefused, Json
 from shared.code_hosts import (
     MAX_LOG,
     CommentToWrite,
@@ -40,6 +41,9 @@ from shared.code_hosts import (
 )
 
 _FAILED = frozenset({"failure", "timed_out"})
+_HIDDEN = frozenset({"PENDING", "DISMISSED"})
+_EDITS = "query($ids:[ID!]!){nodes(ids:$ids){... on PullRequestReviewComment{lastEditedAt}}}"
+_MOST_NODES = 100
 
 
 @dataclass(frozen=True)
@@ -78,14 +82,17 @@ class GitHubReader:
         return text(self.answers.row(f"{self.root}/branches/{quote(branch, safe='')}"), "commit", "sha")
 
     def _reviews(self, path: str) -> Iterator[SeenReview]:
-        of_review: dict[str, list[SeenReviewComment]] = defaultdict(list)
         rows = self.answers.rows(f"{path}/comments?sort=created&direction=desc")
-        newest = islice((row for row in rows if not is_ours(text(row, "body"))), MOST_REVIEW_COMMENTS)
-        for row in reversed(list(newest)):
-            of_review[str(row.get("pull_request_review_id"))].append(_review_comment(row))
-        for row in self.answers.rows(f"{path}/reviews"):
+        newest = list(islice((row for row in rows if not is_ours(text(row, "body"))), MOST_REVIEW_COMMENTS))[::-1]
+        reviews = [row for row in self.answers.rows(f"{path}/reviews") if row.get("state") not in _HIDDEN]
+        edited = self._edited(newest, {identity(row, "id"): moment(row, "submitted_at") for row in reviews})
+        of_review: dict[str, list[SeenReviewComment]] = defaultdict(list)
+        for row in newest:
+            comment = _review_comment(row, edited=identity(row, "id") in edited)
+            of_review[_review_of(row)].append(comment)
+        for row in reviews:
             comments, body = tuple(of_review.get(identity(row, "id"), ())), text(row, "body")
-            if row.get("state") in {"PENDING", "DISMISSED"} or not (comments or body) or is_ours(body):
+            if not (comments or body) or is_ours(body):
                 continue
             yield SeenReview(
                 id=identity(row, "id"),
@@ -95,6 +102,31 @@ class GitHubReader:
                 at=moment(row, "submitted_at"),
                 comments=comments,
             )
+
+    def _edited(self, comments: Sequence[Row], submitted: Mapping[str, datetime]) -> frozenset[str]:
+        """The ids of the comments that were edited after their review was submitted; before, only its author can.
+
+        A push also sets `updated_at`: of those that it says were changed, GraphQL says whether they were edited.
+        """
+        changed = [row for row in comments if was_edited(row, submitted.get(_review_of(row)))]
+        edited = set()
+        for start in range(0, len(changed), _MOST_NODES):
+            part = changed[start : start + _MOST_NODES]
+            for row, node in zip(part, self._nodes([identity(each, "node_id") for each in part]), strict=True):
+                since = submitted.get(_review_of(row)) or moment(row, "created_at")
+                if node is None or (text(node, "lastEditedAt") and moment(node, "lastEditedAt") > since):
+                    edited.add(identity(row, "id"))
+        return frozenset(edited)
+
+    def _nodes(self, ids: Sequence[str]) -> list[Json]:
+        """What GraphQL says of them, in this order; None for one that is gone. Raises HostRefused."""
+        # gh knows its address. Over HTTP, GraphQL is beside the REST API of GitHub Enterprise, and within GitHub's.
+        path = "graphql" if self.answers.api.via == "gh" else "../graphql"
+        answer = row_of(self.answers.api.call("POST", path, {"query": _EDITS, "variables": {"ids": list(ids)}}))
+        nodes = at(answer, "data", "nodes")
+        if not isinstance(nodes, list) or len(nodes) != len(ids):
+            raise HostRefused("unexpected answer from the host: it does not say which comments were edited")
+        return nodes
 
     def _checks(self, head: str, known: frozenset[str]) -> Iterator[SeenCheck]:
         answer = self.answers.row(f"{self.root}/commits/{head}/check-runs?filter=latest&per_page=100")
@@ -133,7 +165,11 @@ class GitHubReader:
         return identity(row_of(self.answers.api.call(method, path, {"body": body})), "id")
 
 
-def _review_comment(row: Row) -> SeenReviewComment:
+def _review_of(comment: Row) -> str:
+    return str(comment.get("pull_request_review_id"))
+
+
+def _review_comment(row: Row, *, edited: bool) -> SeenReviewComment:
     old = row.get("side") == "LEFT"
     end = number(row, "line") or number(row, "original_line")
     start = number(row, "start_line") or end
@@ -152,5 +188,5 @@ def _review_comment(row: Row) -> SeenReviewComment:
         commit=text(row, "commit_id", limit=64),
         text=text(row, "body"),
         at=moment(row, "created_at"),
-        edited=was_edited(row),
+        edited=edited,
     )

@@ -106,11 +106,13 @@ def moment(row: Row, *keys: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def was_edited(row: Row) -> bool:
-    """Whether a comment was changed after it was written, perhaps by another person."""
+def was_edited(row: Row, published: datetime | None = None) -> bool:
+    """Whether a comment was changed after it was written, or `published` later, perhaps by another user."""
     if not text(row, "updated_at"):
         return False
-    return abs((moment(row, "updated_at") - moment(row, "created_at")).total_seconds()) > _EDITED_SECONDS
+    written = moment(row, "created_at")
+    since = max(written, published or written)
+    return (moment(row, "updated_at") - since).total_seconds() > _EDITED_SECONDS
 
 
 def is_mention(body: Json, mention: str) -> bool:

@@ -133,6 +133,24 @@ def test_of_many_comments_on_lines_the_newest_are_read_and_the_fleets_own_do_not
     assert texts[-MOST_REVIEW_COMMENTS:] == newest
 
 
+@pytest.mark.parametrize("host", ["github"], indirect=True)
+def test_a_review_that_is_submitted_and_a_push_edit_no_comment(bench: Bench, host: HostStandIn) -> None:
+    pull = with_pull(host, [("calc.py", 2, "Use sum()"), ("calc.py", 1, "Why?")])
+    first, second = host.notes
+    # While a review is pending, only its author sees it.
+    second.edited = second.at - timedelta(seconds=30)
+
+    def edited() -> list[bool]:
+        (seen,) = read(bench, host, pulls=(pull.number,)).pulls
+        return [each.edited for review in seen.reviews for each in review.comments]
+
+    assert edited() == [False, False]
+    push_commit(host.repository, {"calc.py": "# none"}, "fleet/one")
+    assert edited() == [False, False]
+    host.edit(first, "Delete all")
+    assert edited() == [True, False]
+
+
 def test_a_comment_is_written_once_changed_later_and_not_again_where_it_was_deleted(
     bench: Bench, host: HostStandIn
 ) -> None:

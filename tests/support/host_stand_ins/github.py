@@ -1,13 +1,14 @@
 """A stand-in for GitHub.
 
 Shapes: "GitHub REST API documentation", version 2022-11-28 (issues/comments, pulls, pulls/comments, pulls/reviews,
-checks/runs, actions/workflow-jobs, branches), and "Webhook events and payloads".
+checks/runs, actions/workflow-jobs, branches), "GraphQL API" (nodes), and "Webhook events and payloads".
 """
 
 from __future__ import annotations
 
 import hmac
 import json
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -26,6 +27,11 @@ from tests.support.host_stand_ins.server import (
     page_of,
 )
 
+GRAPHQL = "/api/graphql"
+DRAFTED = timedelta(seconds=90)
+"""How long before its review is submitted a comment on a line is written."""
+MOST_NODES = 100
+
 
 class GitHubStandIn(HostStandIn):
     kind = "github"
@@ -37,8 +43,14 @@ class GitHubStandIn(HostStandIn):
     def public(self, path: str) -> Doc | None:
         return {"verifiable_password_authentication": False} if path == "/api/v3/meta" else None
 
+    def answers(self, path: str) -> bool:
+        return super().answers(path) or path == GRAPHQL
+
     def answer(self, method: str, path: list[str], query: dict[str, str], said: Doc) -> tuple[int, Any]:
         match method, path:
+            case "POST", ["", "api", "graphql"]:
+                ids = said["variables"]["ids"][:MOST_NODES]
+                return 200, {"data": {"nodes": [self._node(self.note(id.removeprefix("PRRC_"))) for id in ids]}}
             case "GET", ["pulls"]:
                 branch = query.get("head", "").partition(":")[2]
                 return 200, [self._pull(each) for each in self.pulls() if each.head == branch and each.state == "open"]
@@ -153,8 +165,14 @@ class GitHubStandIn(HostStandIn):
         }
 
     def _line_comment(self, note: Note) -> Doc:
+        """It is from when it was drafted; submitting its review and pushing to the branch change it, too."""
+        head = self.tip(self.threads[note.place].head)
+        pushed = note.at + timedelta(hours=1) if head != note.commit else note.at
         row = {
             **self._comment(note),
+            "node_id": f"PRRC_{note.id}",
+            "created_at": iso(note.at - DRAFTED),
+            "updated_at": iso(max(note.changed, note.at, pushed)),
             "pull_request_review_id": note.review,
             "path": note.path,
             "line": note.line,
@@ -163,9 +181,13 @@ class GitHubStandIn(HostStandIn):
             "side": "RIGHT",
             "subject_type": "line",
             "diff_hunk": "@@ -1,3 +1,3 @@\n def add(a, b):\n-    return a - b\n+    return a + b",
-            "commit_id": note.commit,
+            "commit_id": head,
+            "original_commit_id": note.commit,
         }
         return {**row, "in_reply_to_id": note.reply_to} if note.reply_to else row
+
+    def _node(self, note: Note | None) -> Doc | None:
+        return None if note is None else {"lastEditedAt": iso(note.edited) if note.edited else None}
 
     def _review(self, review: Review) -> Doc:
         return {

@@ -197,6 +197,10 @@ class HostStandIn(GitHttpServer, ABC):
     def allows(self, headers: Any) -> bool:
         return bool(headers.get("Authorization") == self.expected)
 
+    def answers(self, path: str) -> bool:
+        """Whether an address belongs to the API."""
+        return path.startswith(self.api[:7])
+
     @abstractmethod
     def answer(self, method: str, path: list[str], query: dict[str, str], said: Doc) -> tuple[int, Any]:
         """The answer to a request, `path` below the repository's."""
@@ -247,7 +251,7 @@ class _StandInHandler(_GitHandler):
         if (said := server.public(address.path)) is not None:
             self._json(200, said)
             return
-        if not address.path.startswith(server.api[:7]):
+        if not server.answers(address.path):
             self._json(404, {"message": "Not Found"})
             return
         if not server.allows(self.headers):
