@@ -80,10 +80,14 @@ def service_ended(db: Session, core: Core, service: Order) -> None:
 
 
 def _advanced(order: Order, service: Order, branch: str) -> None:
-    """From now on the order's work is on the pull request's branch, where its session's next order starts."""
-    if (order.pull_request or {}).get("order") != service.id:
+    """From now on the order's work is on the pull request's branch, where its session's next order starts.
+
+    No effect if the pull request was merged or closed meanwhile.
+    """
+    there = order.pull_request or {}
+    if (there.get("order"), there.get("state")) != (service.id, "asked"):
         return
     done = service.status == OrderStatus.SUCCEEDED and service.pushed
     why = "" if done else f"{branch} was not updated: {service.push_error or service.reason}"
-    order.pull_request = {**(order.pull_request or {}), "state": "updated" if done else "failed", "why": why}
+    order.pull_request = {**there, "state": "updated" if done else "failed", "why": why}
     order.branch = branch if done else order.branch

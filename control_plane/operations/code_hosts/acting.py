@@ -19,10 +19,11 @@ from control_plane.operations.code_hosts.posts import ensure_post, set_text
 from control_plane.operations.code_hosts.turns import NextTurn, TurnReceipt
 from control_plane.operations.reviews.commenting import new_comment_id
 from control_plane.operations.reviews.message import review_message
+from control_plane.services.pull_requests import order_ended
 from shared.code_hosts import CodeHostReading, SeenComment, SeenPull, SeenReview, SeenReviewComment
 from shared.errors import FleetError
 from shared.names import new_id
-from shared.states import ENDED
+from shared.states import ENDED, OrderStatus
 
 QUIET = timedelta(seconds=5)
 """A review that is newer than this may not be complete yet, at hosts that send its comments one by one."""
@@ -117,11 +118,30 @@ class Acting:
     def _closed(self, pull: SeenPull, thread: HostThread, orders: Sequence[Order]) -> None:
         thread.closed = True
         self._is_active(orders[-1].session_id)
+        last = _last_within(pull, orders)
         for order in orders:
-            order.pull_request = {**(order.pull_request or {}), "state": pull.state}
-            self.changed.append(order.id)
+            if order.number <= last:
+                order.pull_request = {**(order.pull_request or {}), "state": pull.state}
+                self.changed.append(order.id)
+        self._open_another(pull, orders[-1].session_id, last)
         if not self._knows(key := f"pull:{pull.number}:{pull.state}"):
             self._event(key, "pull", thread.place, "").outcome = pull.state
+
+    def _open_another(self, pull: SeenPull, session_id: str, last: int) -> None:
+        """Ask for a pull request for the work after order number `last`, which came too late for this one.
+
+        Its newest order has all of it.
+        """
+        own = Order.session_id == session_id, Order.purpose == "work", Order.number > last
+        done = Order.status == OrderStatus.SUCCEEDED, Order.head_commit.is_not(None), Order.head_commit != pull.head
+        wanted = select(Order).where(*own, *done).order_by(Order.number).with_for_update()
+        rows = self.db.scalars(wanted.execution_options(populate_existing=True)).all()
+        late = [each for each in rows if each.pull_request is None or pull_number(each) == pull.number]
+        for order in late:
+            order.pull_request = None
+            self.changed.append(order.id)
+        if late and late[-1] is rows[-1]:
+            order_ended(self.db, self.core, late[-1])
 
     def _review(self, review: SeenReview, thread: HostThread, newest: Order) -> Order | None:
         """Give the agent what is new in a review, as one message; returns the order that received it."""
@@ -306,6 +326,13 @@ def orders_with_pulls(db: Session, link: HostLink, condition: ColumnElement[bool
     """The project's orders with a pull request at the host that meets the condition, oldest first."""
     wanted = select(Order).where(Order.project_id == link.project_id, Order.pull_request.is_not(None), condition)
     return [each for each in db.scalars(wanted.order_by(Order.number)) if pull_number(each) is not None]
+
+
+def _last_within(pull: SeenPull, orders: Sequence[Order]) -> int:
+    """The number of the last order whose work the pull request has; users may have pushed to its branch, too."""
+    at_head = [each.number for each in orders if each.head_commit == pull.head]
+    on_branch = [each.number for each in orders if each.branch == (each.pull_request or {}).get("head")]
+    return max(at_head or on_branch or [orders[-1].number])
 
 
 def pull_number(order: Order) -> int | None:

@@ -18,6 +18,7 @@ from control_plane.db.reviews import ReviewComment
 from control_plane.operations import providers
 from control_plane.operations.access import users
 from control_plane.operations.code_hosts import connections as code_hosts
+from control_plane.operations.code_hosts.syncing import keep_up
 from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock
@@ -248,6 +249,41 @@ def test_the_end_of_a_pull_request_is_shown_on_its_orders_and_it_is_read_no_more
     assert shop.reads().pulls == ()
     assert shop.events()[-1] == ("pull", "merged")
     assert any(", merged" in (each.text or "") for each in shop.posts("status:"))
+
+
+def test_work_that_ends_after_its_pull_request_was_merged_gets_one_of_its_own(shop: Connected) -> None:
+    second = continued(shop)
+    code_hosts.sync(shop.core, shop.admin, "shop")
+    due = shop.asked()
+    assert due is not None
+    shop.finish(second, branch=f"fleet/{second}", head_commit=NEXT, pushed=True)
+    shop.finish(due[0].id, response=pulls(shop.pull(state="merged")).model_dump_json())
+    keep_up(shop.core)
+    assert states(shop) == [(4, "merged"), (None, "asked")]
+
+
+def test_work_that_was_about_to_be_moved_on_to_a_merged_branch_gets_a_pull_request_of_its_own(shop: Connected) -> None:
+    second = continued(shop)
+    shop.finish(second, branch=f"fleet/{second}", head_commit=NEXT, pushed=True)
+    shop.asked()
+    assert states(shop) == [(4, "opened"), (4, "asked")]
+    shop.reads(pulls(shop.pull(state="merged")))
+    advance(shop)
+    assert states(shop) == [(4, "merged"), (None, "asked")]
+    assert shop.reads().pulls == ()
+
+
+def continued(shop: Connected) -> str:
+    """A second order in the session of an order with an open pull request."""
+    worked(shop)
+    shop.reads(comments(shop.comment("@fleet and the docs", id="2")))
+    return shop.work()[1].id
+
+
+def states(shop: Connected) -> list[tuple[int | None, str]]:
+    """Number and state of the pull requests of the orders of work."""
+    there = [each.pull_request or {} for each in shop.work()]
+    return [(each["number"], each["state"]) for each in there]
 
 
 # --- writing ---------------------------------------------------------------------------------
