@@ -342,6 +342,6 @@ def pull_number(order: Order) -> int | None:
 
 def is_moving(order: Order, branch: str) -> bool:
     """Whether the pull request's branch is to be moved on to the order's work, and was not yet."""
-    if order.head_commit is None or not order.pushed or order.branch == branch:
+    if order.status != OrderStatus.SUCCEEDED or order.head_commit is None or not order.pushed or order.branch == branch:
         return False
     return order.pull_request is None or order.pull_request["state"] == "asked"

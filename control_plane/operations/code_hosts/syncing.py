@@ -204,11 +204,15 @@ class _Keeping:
         order = self._db.get(Order, row.answer_order_id or row.sent_order_id or "")
         if order is None or order.status not in ENDED:
             return False
-        branch = next(
-            (str((each.pull_request or {})["head"]) for each in self._pulls() if each.session_id == order.session_id),
-            order.branch or "",
-        )
-        return not is_moving(order, branch)
+        own = (each for each in self._pulls() if each.session_id == order.session_id)
+        branch = next((str((each.pull_request or {})["head"]) for each in own), None)
+        return branch is None or not is_moving(self._newest_done(order) or order, branch)
+
+    def _newest_done(self, order: Order) -> Order | None:
+        """The newest work of the order's session, from the order on, that can be on the branch of a pull request."""
+        own = Order.session_id == order.session_id, Order.purpose == "work", Order.number >= order.number
+        done = Order.status == OrderStatus.SUCCEEDED, Order.head_commit.is_not(None), Order.pushed.is_(True)
+        return self._db.scalar(select(Order).where(*own, *done).order_by(Order.number.desc()).limit(1))
 
     def _pulls(self) -> list[Order]:
         """The orders whose pull requests are open."""
@@ -218,9 +222,7 @@ class _Keeping:
         """The newest work of each session with an open pull request, if its branch is not there yet."""
         found = {}
         for each in self._pulls():
-            own = Order.session_id == each.session_id, Order.purpose == "work", Order.number > each.number
-            done = Order.status == OrderStatus.SUCCEEDED, Order.head_commit.is_not(None), Order.pushed.is_(True)
-            newest = self._db.scalar(select(Order).where(*own, *done).order_by(Order.number.desc()).limit(1))
+            newest = self._newest_done(each)
             before = each.pull_request or {}
             if newest is not None and newest.pull_request is None and newest.branch != before["head"]:
                 found[newest.id] = (newest, before)

@@ -19,6 +19,7 @@ from control_plane.operations import providers
 from control_plane.operations.access import users
 from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.operations.code_hosts.syncing import keep_up
+from control_plane.operations.code_hosts.turns import NextTurn, go_on
 from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock
@@ -189,6 +190,29 @@ def test_a_branch_that_someone_else_pushed_to_is_left_and_that_is_said(shop: Con
     assert (pushed.branch, pushed.order, pushed.work.commit) == (f"fleet/{shop.work()[0].id}", second.id, NEXT)
     assert (shop.work()[1].pull_request or {})["state"] == "failed"
     assert any("was not updated" in each.text for each in shop.writes())
+
+
+def test_a_turn_that_failed_is_answered_and_followed_up_as_its_work_is_not_moved_on(shop: Connected) -> None:
+    worked(shop)
+    shop.reads(pulls(shop.pull(reviews=(shop.review("Use sum()"),))))
+    shop.finish(second := shop.work()[1].id, "failed", branch=f"fleet/{second}", head_commit=NEXT, pushed=True)
+    (answered,) = (each for each in shop.writes() if each.reply_to)
+    assert answered.text == "The work ended without an answer to this comment."
+    shop.reads(pulls(shop.pull(checks=(check(),))))
+    assert shop.work()[2].prompt.startswith("Fix the failed checks of pull request #4")
+
+
+def test_a_comment_is_answered_once_a_later_turn_has_its_work_on_the_branch(shop: Connected) -> None:
+    worked(shop)
+    shop.reads(pulls(shop.pull(reviews=(shop.review("Use sum()"),))))
+    shop.finish(second := shop.work()[1].id, branch=f"fleet/{second}", head_commit=NEXT, pushed=True)
+    with shop.core.database.write() as db:
+        row = db.get_one(Order, second)
+        go_on(db, shop.core, row, NextTurn(shop.admin, "and the docs"))
+    shop.finish(third := shop.work()[2].id, branch=f"fleet/{third}", head_commit="f" * 40, pushed=True)
+    assert not any(each.reply_to for each in shop.writes())
+    assert advance(shop).order == third
+    assert any(each.reply_to for each in shop.writes())
 
 
 def test_a_review_by_a_stranger_and_one_that_is_not_complete_start_nothing(shop: Connected) -> None:
