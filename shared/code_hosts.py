@@ -156,5 +156,7 @@ class CodeHostReading(Wire):
     comments: tuple[SeenComment, ...] = ()
     pulls: tuple[SeenPull, ...] = ()
     written: tuple[WrittenComment, ...] = ()
+    comments_read: bool = False
+    """All comments that were asked for were read, also if `why` says that something else was not."""
     why: str = ""
     """Why something could not be read; empty: everything was."""

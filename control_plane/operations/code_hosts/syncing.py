@@ -131,11 +131,13 @@ class _Keeping:
         asked = SyncCodeHost.model_validate(order.asked)
         note_written(self._db, {each.id: each for each in asked.writes}, reading.written, self._now)
         link.last_at, link.last_error = self._now, reading.why
-        link.failures = link.failures + 1 if reading.why else 0
-        pause = _pause(link.failures) if reading.why else link.poll_seconds
+        # Only what holds up the comments delays the next reading: a pull request alone may be unreadable for good.
+        failed = bool(reading.why) and not reading.comments_read
+        link.failures = link.failures + 1 if failed else 0
+        pause = _pause(link.failures) if failed else link.poll_seconds
         # Without an interval it is read once a day: webhooks get lost.
-        link.next_at = self._now + timedelta(seconds=pause or 86_400)
-        if not reading.why:
+        link.next_at = self._now + timedelta(seconds=pause or (LONGEST_PAUSE if reading.why else 86_400))
+        if not failed:
             self._read_up_to(order, reading)
         acting = Acting(self._db, self._core, link)
         acting.on(reading)

@@ -68,7 +68,7 @@ class GitHubReader:
 
     def pull(self, number: int, known_checks: frozenset[str]) -> SeenPull:
         path = f"{self.root}/pulls/{number}"
-        seen = pull_of(number, self.answers.row(path))
+        seen = pull_of(number, self.answers.pull(path))
         if seen.state != "open":
             return seen
         more = {

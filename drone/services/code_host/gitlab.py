@@ -77,7 +77,7 @@ class GitLabReader:
 
     def pull(self, number: int, known_checks: frozenset[str]) -> SeenPull:
         path = f"{self.root}/merge_requests/{number}"
-        row = self.answers.row(path)
+        row = self.answers.pull(path)
         open_ = row.get("state") == "opened"
         base = text(row, "target_branch")
         pipeline = at(row, "head_pipeline", "id")

@@ -20,6 +20,13 @@ _EDITED_SECONDS = 1.0
 """Hosts may store the two times of a new comment separately."""
 
 
+_GONE = frozenset({404, 410})
+
+
+class PullGone(HostRefused):
+    """The host says that there is no such pull request: it was deleted, or the login may not see it."""
+
+
 class HostReader(Protocol):
     """One repository on a code host. Every call raises NotLetIn or HostRefused."""
 
@@ -28,7 +35,7 @@ class HostReader(Protocol):
         ...
 
     def pull(self, number: int, known_checks: frozenset[str]) -> SeenPull:
-        """A pull request with its reviews and the failed checks of its head."""
+        """A pull request with its reviews and the failed checks of its head. Also raises PullGone."""
         ...
 
     def find(self, wanted: CommentToWrite, mark: str) -> str | None:
@@ -58,6 +65,15 @@ class Answers:
     def row(self, path: str) -> Row:
         """One object. Raises HostRefused if the answer is none."""
         return row_of(self.api.call("GET", path))
+
+    def pull(self, path: str) -> Row:
+        """A pull request. Raises PullGone, too."""
+        try:
+            return self.row(path)
+        except HostRefused as error:
+            if error.status in _GONE:
+                raise PullGone(str(error), error.status) from error
+            raise
 
 
 def rows_of(answer: Json) -> list[Row]:

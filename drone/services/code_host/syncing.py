@@ -11,7 +11,7 @@ from urllib.parse import quote
 from drone.services.code_host.gitea import GiteaReader
 from drone.services.code_host.github import GitHubReader
 from drone.services.code_host.gitlab import GitLabReader
-from drone.services.code_host.host_answers import Answers, HostReader
+from drone.services.code_host.host_answers import Answers, HostReader, PullGone
 from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostApi, HostRefused, NotLetIn
@@ -23,6 +23,7 @@ from shared.code_hosts import (
     CodeHostReading,
     CommentToWrite,
     SeenComment,
+    SeenPull,
     SyncCodeHost,
     WrittenComment,
     marked,
@@ -118,11 +119,16 @@ class _Sync:
     def done(self) -> CodeHostReading:
         """Raises NotLetIn if the host does not accept the login."""
         written = tuple(self._written(each) for each in self._asked.writes)
-        comments = self._tried(self._comments) or ()
-        known = frozenset(self._asked.known_checks)
-        pulls = [self._tried(partial(self._host.pull, number, known)) for number in self._asked.pulls]
-        why = "; ".join(dict.fromkeys(self._problems))[:MAX_WHY]
-        return CodeHostReading(comments=comments, pulls=tuple(filter(None, pulls)), written=written, why=why)
+        comments = self._tried(self._comments)
+        has_comments = self._asked.since is not None and comments is not None
+        pulls = [self._tried(partial(self._pull, number, has_comments)) for number in self._asked.pulls]
+        return CodeHostReading(
+            comments=comments or (),
+            pulls=tuple(filter(None, pulls)),
+            written=written,
+            comments_read=has_comments,
+            why="; ".join(dict.fromkeys(self._problems))[:MAX_WHY],
+        )
 
     def _written(self, wanted: CommentToWrite) -> WrittenComment:
         """Write a comment. A host that answers nothing may have written it: the next order finds it by its mark."""
@@ -136,6 +142,15 @@ class _Sync:
 
     def _comments(self) -> tuple[SeenComment, ...]:
         return tuple(islice(self._host.comments(self._asked), MOST_COMMENTS)) if self._asked.since is not None else ()
+
+    def _pull(self, number: int, has_comments: bool) -> SeenPull:
+        """One that is gone was closed, if the login may see the repository, as its comments show."""
+        try:
+            return self._host.pull(number, frozenset(self._asked.known_checks))
+        except PullGone:
+            if not has_comments:
+                raise
+            return SeenPull(number=number, state="closed", head="")
 
     def _tried(self, part: Callable[[], T]) -> T | None:
         """The part's result; None if the host refused it, which is noted."""

@@ -12,6 +12,7 @@ from control_plane.contract.declarations.code_hosts import CodeHostEdit, HostUse
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.users import UserEdit
 from control_plane.core import Caller, Core
+from control_plane.db.code_hosts import HostLink
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.projects import Project
 from control_plane.db.reviews import ReviewComment
@@ -343,6 +344,20 @@ def test_a_host_that_cannot_be_read_is_tried_again_later_and_later_and_says_why(
         pauses.append((shop.core.clock.now() - before).total_seconds())
     assert 30 <= pauses[0] < 60 <= pauses[1] < 120 <= pauses[2] < 240
     assert shop.link.last_error
+
+
+def test_a_pull_request_that_cannot_be_read_is_said_and_delays_no_comment(shop: Connected) -> None:
+    shop.reads()
+    shop.clock.sleep(3600)
+    now = shop.core.clock.now()
+    shop.reads(CodeHostReading(comments_read=True, why="host rejected the request (HTTP 500)"))
+    assert shop.link.last_error == "host rejected the request (HTTP 500)"
+    with shop.core.database.write() as db:
+        db.scalars(select(HostLink)).one().news_at = shop.core.clock.now()
+    due = shop.asked()
+    assert due is not None
+    assert due[1].since is not None
+    assert due[1].since > now - timedelta(minutes=6)
 
 
 def test_a_reading_that_is_damaged_is_an_error_of_the_connection_and_nothing_is_read_while_it_is_off(

@@ -121,6 +121,16 @@ def test_a_pull_request_is_read_with_its_review_checks_conflicts_and_end(bench: 
     assert merged.state == "merged"
 
 
+def test_a_pull_request_that_is_gone_is_closed_where_the_repository_is_not(bench: Bench, host: HostStandIn) -> None:
+    pull = with_pull(host, [])
+    del host.threads[pull.place]
+    reading = read(bench, host, pulls=(pull.number,))
+    assert ([each.state for each in reading.pulls], reading.why) == (["closed"], "")
+    # What is not visible to the login also looks like this: only a repository whose comments were read has lost it.
+    unread = read(bench, host, since=None, pulls=(pull.number,))
+    assert (unread.pulls, "(HTTP 404)" in unread.why, unread.comments_read) == ((), True, False)
+
+
 def test_of_many_comments_on_lines_the_newest_are_read_and_the_fleets_own_do_not_count(
     bench: Bench, host: HostStandIn
 ) -> None:

@@ -60,7 +60,7 @@ class GitHubStandIn(HostStandIn):
                 thread = self.threads[f"pulls/{number}"]
                 thread.title, thread.state = said.get("title", thread.title), said.get("state", thread.state)
                 return 200, self._pull(thread)
-            case "GET", ["pulls", number]:
+            case "GET", ["pulls", number] if f"pulls/{number}" in self.threads:
                 return 200, self._pull(self.threads[f"pulls/{number}"])
             case _:
                 return self._rest(method, path, query, said)

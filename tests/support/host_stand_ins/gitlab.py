@@ -52,7 +52,7 @@ class GitLabStandIn(HostStandIn):
                 thread.title = said.get("title", thread.title)
                 thread.state = "closed" if said.get("state_event") == "close" else thread.state
                 return 200, self._thread(thread)
-            case "GET", ["merge_requests", number]:
+            case "GET", ["merge_requests", number] if f"pulls/{number}" in self.threads:
                 return 200, self._thread(self.threads[f"pulls/{number}"])
             case "GET", ["repository", "branches"]:
                 branch = query["search"]
