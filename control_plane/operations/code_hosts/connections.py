@@ -28,13 +28,15 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.operations.gateway import performs
+from control_plane.operations.orders.canceling import cancel_unfinished
 from control_plane.operations.row_documents import document_of
 from shared.errors import Conflict, Invalid, Precondition
 from shared.names import new_id
-from shared.states import OrderStatus
+from shared.states import ENDED, OrderStatus
 
 _REPOSITORY = re.compile(r"[\w.-]+(?:/[\w.-]+){1,19}")
 _MENTION = re.compile(r"@[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_WAITS = (OrderStatus.QUEUED, OrderStatus.ASSIGNED)
 _LOGIN = re.compile(r"[A-Za-z0-9][\w.-]{0,127}")
 
 
@@ -100,10 +102,14 @@ def show(core: Core, caller: Caller, name: str) -> CodeHostDocument:
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: CodeHostEdit) -> CodeHostDocument:
-    """Change the fields that are set; a new secret takes effect immediately."""
+    """Change the fields that are set; a new secret takes effect immediately.
 
-    def work(db: Session) -> CodeHostDocument:
+    An order that reads the host is canceled if another drone is to read it now, or none.
+    """
+
+    def work(db: Session) -> tuple[CodeHostDocument, str | None]:
         row = find_link(db, caller, name, lock=True)
+        before = row.drone_id
         if changes.secret is not None:
             row.sealed_secret = core.vault.seal_at_rest(
                 check_hook_secret(row.kind, changes.secret), "host_links.sealed_secret"
@@ -116,21 +122,39 @@ def edit(core: Core, caller: Caller, name: str, changes: CodeHostEdit) -> CodeHo
             row.drone_id = _drone_id(db, caller, changes.drone)
         row.enabled = row.enabled if changes.enabled is None else changes.enabled
         row.next_at, row.failures = core.clock.now(), 0
-        return _document(db, core, row)
+        outdated = _without_reading(db, row) if row.drone_id != before or not row.enabled else None
+        return _document(db, core, row), outdated
 
-    return core.database.transact(work)
+    return _canceled(core, caller, *core.database.transact(work))
 
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> CodeHostDocument:
     """Remove a connection: its address answers as if it had never existed, and nothing is written there any more."""
 
-    def work(db: Session) -> CodeHostDocument:
+    def work(db: Session) -> tuple[CodeHostDocument, str | None]:
         row = find_link(db, caller, name, lock=True)
         row.removed_at, row.enabled = core.clock.now(), False
-        return _document(db, core, row)
+        outdated = _without_reading(db, row)
+        return _document(db, core, row), outdated
 
-    return core.database.transact(work)
+    return _canceled(core, caller, *core.database.transact(work))
+
+
+def _without_reading(db: Session, row: HostLink) -> str | None:
+    """Take the order that reads the host now from the connection; returns its id. One that has ended still counts."""
+    order = db.get(Order, row.order_id) if row.order_id is not None else None
+    if order is None or order.status in ENDED:
+        return None
+    row.order_id = None
+    return order.id
+
+
+def _canceled(core: Core, caller: Caller, document: CodeHostDocument, outdated: str | None) -> CodeHostDocument:
+    """After the commit: cancel an outdated order, and return the document."""
+    if outdated is not None:
+        cancel_unfinished(core, caller, outdated, "the connection to the code host was changed or removed")
+    return document
 
 
 @performs(declared.MAP)
@@ -284,4 +308,6 @@ def _document(db: Session, core: Core, row: HostLink, secret: str | None = None)
 def _waits(db: Session, row: HostLink) -> str:
     """Why the order that reads the host now does not begin; empty if it does."""
     order = db.get(Order, row.order_id) if row.order_id is not None else None
-    return order.reason if order is not None and order.status == OrderStatus.QUEUED else ""
+    if order is None or order.status not in _WAITS:
+        return ""
+    return order.reason if order.status == OrderStatus.QUEUED or order.facts.waits is not None else ""

@@ -21,10 +21,12 @@ from control_plane.operations.access import users
 from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.operations.code_hosts.syncing import keep_up
 from control_plane.operations.code_hosts.turns import NextTurn, go_on
+from control_plane.supervisor.placing import refresh_reasons
 from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock
 from tests.support.connected import USER, Connected, connect
+from tests.support.made import make_drone
 
 NEXT = "e" * 40
 
@@ -371,6 +373,36 @@ def test_a_reading_that_is_damaged_is_an_error_of_the_connection_and_nothing_is_
     shop.finish(due[0].id, response='{"comments": [{"id": 1}]}')
     shop.asked()
     assert shop.link.last_error == "the reading was damaged"
+
+
+def test_a_reading_that_waits_ends_with_the_drone_and_the_connection_that_it_is_for(shop: Connected) -> None:
+    make_drone(shop.core, shop.admin, "bob")
+    pending = [waiting_reading(shop)]
+    for changes in (CodeHostEdit(drone="bob"), CodeHostEdit(enabled=False)):
+        code_hosts.edit(shop.core, shop.admin, "shop", changes)
+        code_hosts.edit(shop.core, shop.admin, "shop", CodeHostEdit(enabled=True))
+        pending.append(waiting_reading(shop))
+    code_hosts.remove(shop.core, shop.admin, "shop")
+    with shop.core.database.read() as db:
+        readings = list(db.scalars(select(Order).where(Order.purpose == "code_host").order_by(Order.number)))
+    assert [each.id for each in readings] == pending
+    assert [each.status for each in readings] == ["canceling"] * 3
+
+
+def test_a_connection_says_that_the_drone_that_reads_it_does_not_begin(shop: Connected) -> None:
+    order_id = waiting_reading(shop)
+    assert shop.link.last_error == ""
+    shop.clock.sleep(3600)
+    refresh_reasons(shop.core)
+    with shop.core.database.read() as db:
+        order = db.get_one(Order, order_id)
+    assert (order.status, shop.link.last_error) == ("assigned", order.reason)
+
+
+def waiting_reading(shop: Connected) -> str:
+    due = shop.asked()
+    assert due is not None
+    return due[0].id
 
 
 def test_progress_and_result_are_one_comment(shop: Connected) -> None:
