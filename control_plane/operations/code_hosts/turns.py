@@ -101,6 +101,9 @@ def go_on(db: Session, core: Core, order: Order, turn: NextTurn) -> TurnReceipt:
     is being canceled, Precondition if the project or the provider was removed.
     """
     caller = turn.caller
+    # It may have begun or ended since it was read.
+    db.flush()
+    order = db.get_one(Order, order.id, with_for_update=True, populate_existing=True)
     if order.status in ENDED:
         asked = {"merge": turn.merge} if turn.merge is not None else None
         order_id = create_order(db, core, replace(next_turn(db, caller, order, turn.text), asked=asked)).id

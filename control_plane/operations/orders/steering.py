@@ -126,7 +126,7 @@ def write_message(db: Db, core: Core, caller: Caller, said: MessageDraft) -> tup
 
     Of this transaction and one that begins a run meanwhile, the second sends the run the message.
     """
-    order, request = db.get_one(Order, said.order_id, with_for_update=True), said.request
+    order, request = db.get_one(Order, said.order_id, with_for_update=True, populate_existing=True), said.request
     status = OrderStatus(order.status)
     if status in ENDED or status is OrderStatus.CANCELING:
         raise Conflict(

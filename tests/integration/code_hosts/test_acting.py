@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from control_plane.contract.declarations.code_hosts import CodeHostEdit, HostUserRequest
 from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.declarations.users import UserEdit
 from control_plane.core import Caller, Core
 from control_plane.db.code_hosts import HostLink
@@ -21,8 +22,10 @@ from control_plane.operations.access import users
 from control_plane.operations.code_hosts import connections as code_hosts
 from control_plane.operations.code_hosts.syncing import keep_up
 from control_plane.operations.code_hosts.turns import NextTurn, go_on
+from control_plane.operations.orders.steering import MessageDraft, write_message
 from control_plane.supervisor.placing import refresh_reasons
 from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
+from shared.errors import Conflict
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock
 from tests.support.connected import USER, Connected, connect
@@ -91,6 +94,22 @@ def test_the_next_comment_of_a_thread_continues_its_session(shop: Connected) -> 
         (message,) = db.scalars(select(SteeringMessage)).all()
     assert message.order_id == second.id
     assert message.text.startswith("on its pull request")
+
+
+@pytest.mark.dialects
+def test_the_next_turn_of_an_order_that_ended_since_it_was_read_is_a_new_order(shop: Connected) -> None:
+    shop.reads(comments(shop.comment()))
+    with shop.core.database.read() as db:
+        read = db.get_one(Order, shop.work()[0].id)
+    shop.finish(read.id)
+    with shop.core.database.write() as db:
+        stale = db.merge(read, load=False)
+        with pytest.raises(Conflict):
+            write_message(db, shop.core, shop.admin, MessageDraft(stale.id, None, SayRequest(text="and the docs")))
+    with shop.core.database.write() as db:
+        stale = db.merge(read, load=False)
+        received = go_on(db, shop.core, stale, NextTurn(shop.admin, "and the docs"))
+    assert [each.id for each in shop.work()] == [read.id, received.order_id]
 
 
 def test_a_user_who_is_not_mapped_gets_no_order_and_no_word(shop: Connected) -> None:
