@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from drone.sandbox.account import give_tree
+from drone.sandbox.entering import descend
 from drone.sandbox.trees import remove
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.caches import CACHES, TAGS, caches_in
@@ -278,6 +279,8 @@ class SessionDirectory:
 
     def _lay_out_submodule(self, submodule: Submodule, mirror: Mirror) -> None:
         """Check out a submodule with a repository of its own, as `git submodule update --init` does."""
+        # A link on the way would lead git elsewhere.
+        os.close(descend(self.work, submodule.path.split("/")))
         git, work = self.submodule_git(submodule.path), self.work / submodule.path
         reading_files(git, "read-tree", "--reset", "-u", submodule.commit)
         if self._user is not None and give_tree(work, self._user):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.entering import descend
-from drone.sandbox.trees import remove
+from drone.sandbox.trees import remove_entry
 from drone.workspace.encodings import inside
 from drone.workspace.git import Git
 
@@ -78,22 +78,30 @@ def unchanged(sandbox: Sandbox, work: Path, submodules: Mapping[bytes, str]) -> 
 
 
 def empty_submodules(git: Git) -> None:
-    """Empty the directories of all submodules: the repositories that they belonged to are gone with `.git`."""
-    work = git.work_tree or Path()
+    """Empty the directories of all submodules: the repositories that they belonged to are gone with `.git`.
+
+    Raises OSError if one cannot be emptied, or there is a link on the way to it, which could lead elsewhere.
+    """
     for path in submodules_of(git):
-        directory = work / os.fsdecode(path)
-        remove(directory)
-        directory.mkdir(exist_ok=True)
+        *around, name = os.fsdecode(path).split("/")
+        where = descend(git.work_tree or Path(), around)
+        try:
+            remove_entry(name, where)
+            os.mkdir(name, dir_fd=where)
+        finally:
+            os.close(where)
 
 
 def content(git: Git, path: bytes) -> list[str] | None:
-    """The names in a submodule's directory; None if it is no directory any more."""
+    """The names in a submodule's directory; None if it is no directory any more. Empty if it cannot be read."""
     if git.work_tree is None:
         raise ValueError("a work tree is required")
     try:
         where = descend(git.work_tree, os.fsdecode(path).split("/"))
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError:
+        return []
     try:
         listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=where)
     except PermissionError:

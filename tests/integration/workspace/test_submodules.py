@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -133,6 +134,32 @@ def test_the_next_order_of_a_session_finds_the_directories_of_submodules_empty(
     assert [list((second.path / path).iterdir()) for path in LINKS] == [[], [], []]
     assert {(second.path / path).stat().st_uid for path in LINKS} == {second.path.stat().st_uid}
     assert deliver(second) == Delivery(None, second.base_commit)
+
+
+def test_a_link_where_a_submodules_parent_was_leads_the_next_order_to_nothing_outside(
+    workspaces: Workspaces, with_submodules: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside" / "a b" / "ü"
+    outside.mkdir(parents=True)
+    (outside / "kept").touch()
+    first = prepared(workspaces, work_order(with_submodules))
+    does(first, f"rm -r deep; ln -s {tmp_path / 'outside'} deep")
+    first.close()
+
+    second = prepared(workspaces, work_order(with_submodules, session=first.session.directory.name))
+
+    assert [path.name for path in outside.iterdir()] == ["kept"]
+    assert ((second.path / "deep").is_symlink(), list((second.path / LINKS[1]).iterdir())) == (False, [])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can enter every directory")
+def test_a_submodule_in_a_locked_directory_is_delivered_as_it_was(
+    workspaces: Workspaces, with_submodules: Path
+) -> None:
+    workspace = prepared(workspaces, work_order(with_submodules))
+    made = work(workspace, "chmod 0 deep; echo ok > a.txt")
+    (workspace.path / "deep").chmod(0o755)
+    assert changes(workspace, made) == {"a.txt": "file"}
 
 
 @pytest.fixture(scope="module")
