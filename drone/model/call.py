@@ -18,7 +18,7 @@ from drone.model.stream_reader import Waits
 from shared.work_order import OrderProvider
 
 PLACEHOLDER_KEY = "no-key"
-"""Sent to a custom endpoint without a key; otherwise litellm would take one from the environment."""
+"""Sent to an endpoint without a key; otherwise litellm would take one from the environment."""
 
 
 class ModelCall:
@@ -110,8 +110,6 @@ def _no_key(provider: OrderProvider) -> str | None:
 
     They, and a Bedrock key in the environment, are for Amazon alone, also at a private address of Amazon's.
     """
-    if not provider.api_base:
-        return None
-    host = urlsplit(provider.api_base).hostname or ""
-    of_amazon = provider.model.startswith("bedrock/") and host.endswith(".amazonaws.com")
-    return None if of_amazon else PLACEHOLDER_KEY
+    host = urlsplit(provider.api_base or "").hostname or ""
+    of_amazon = not provider.api_base or host.endswith(".amazonaws.com")
+    return None if of_amazon and provider.model.startswith("bedrock/") else PLACEHOLDER_KEY

@@ -75,12 +75,18 @@ def test_litellm_does_not_work_out_a_price_beside_ours(
 def test_an_endpoint_without_a_key_gets_a_placeholder_and_never_the_environments(
     scripted: ScriptedFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "a-real-secret")
-    monkeypatch.setenv("HOSTED_VLLM_API_KEY", "another-secret")
     server = scripted([says("Yes.", repeat=True)])
-    for model in ("openai/x", "hosted_vllm/x"):
-        Called("", OrderProvider(name="p", model=model, api_base=server.url)).ask()
-    assert {each.headers["Authorization"] for each in server.received} == {f"Bearer {PLACEHOLDER_KEY}"}
+    for name in ("OPENAI", "HOSTED_VLLM", "DEEPSEEK"):
+        monkeypatch.setenv(f"{name}_API_KEY", "a-real-secret")
+        monkeypatch.setenv(f"{name}_API_BASE", server.url)
+    for model, base in (
+        ("openai/x", server.url),
+        ("hosted_vllm/x", server.url),
+        ("openai/x", None),
+        ("deepseek/x", None),
+    ):
+        Called("", OrderProvider(name="p", model=model, api_base=base)).ask()
+    assert [each.headers["Authorization"] for each in server.received] == [f"Bearer {PLACEHOLDER_KEY}"] * 4
 
 
 def test_an_endpoint_on_this_machine_is_asked_without_the_proxy(
