@@ -104,10 +104,32 @@ class ModeDefinition(Wire):
     """The tools that the model may call besides `shared.tool_names.ALWAYS`; empty: all."""
 
 
-OWN_PARAMS = frozenset(
-    {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
-    | {"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_bedrock_runtime_endpoint"}
+CREDENTIAL_PARAMS = frozenset(
+    {
+        *("api_key", "api_base", "base_url", "fallbacks", "custom_llm_provider", "deployment_id", "azure"),
+        *("model_list", "user_config", "litellm_credential_name", "use_litellm_proxy", "use_xai_oauth"),
+        *("callbacks", "success_callback", "failure_callback"),
+        *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_session_name", "aws_session_tags"),
+        *("aws_profile_name", "aws_role_name", "aws_batch_role_arn", "aws_external_id", "aws_web_identity_token"),
+        *("aws_sts_endpoint", "aws_bedrock_runtime_endpoint", "sagemaker_base_url", "deployment_url"),
+        *("s3_access_key_id", "s3_secret_access_key", "s3_encryption_key_id", "s3_endpoint_url", "s3_region_name"),
+        *("s3_bucket_name", "s3_bucket_owner", "s3_output_bucket_name", "bucket_name", "gcs_bucket_name"),
+        *("azure_ad_token", "azure_username", "azure_password", "azure_scope"),
+        *("tenant_id", "client_id", "client_secret"),
+        *("vertex_credentials", "vertex_ai_credentials", "watsonx_credentials"),
+        *("gigachat_access_token", "gigachat_auth_url", "gigachat_scope"),
+        *("openai_identity_provider_id", "openai_identity_token_file", "openai_service_account_id"),
+        *("anthropic_disable_workload_identity_federation", "anthropic_federation_rule_id"),
+        *("anthropic_federation_workspace_id", "anthropic_organization_id", "anthropic_service_account_id"),
+        *("anthropic_identity_source", "anthropic_identity_token", "anthropic_identity_token_file"),
+        *("anthropic_issuer_audience", "anthropic_issuer_signing_key_ref", "anthropic_issuer_subject"),
+        *("anthropic_issuer_ttl_seconds", "anthropic_issuer_url"),
+        *("anthropic_keycloak_auth_method", "anthropic_keycloak_client_id", "anthropic_keycloak_client_secret_ref"),
+        *("anthropic_keycloak_scope", "anthropic_keycloak_token_url"),
+    }
 )
+"""Parameters of LiteLLM that contain or choose credentials, or where these are sent: they could be the drone's own."""
+OWN_PARAMS = CREDENTIAL_PARAMS | {"model", "messages", "tools", "stream", "stream_options"}
 """Model parameters that the loop sets itself. An API key given as a parameter would be stored in clear text."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from drone.model.prices import listed
 from drone.model.spoken_calls import spoken_call
 from drone.model.thinking import PARAMS, effort_of
 from shared.messages import Message
-from shared.work_order import OrderProvider
+from shared.work_order import CREDENTIAL_PARAMS, OWN_PARAMS, OrderProvider
 
 WINDOW = 131_072
 """Default in tokens, if the window is unknown (G-034)."""
@@ -27,8 +27,6 @@ RESPONSES = "openai/responses/"
 _STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
 """The endpoint keeps nothing, so that its reasoning goes back whole, as in chat completions."""
 _OLLAMA = ("ollama/", "ollama_chat/")
-_ADDRESSES = frozenset({"base_url", "aws_bedrock_runtime_endpoint"})
-"""Parameters that would send a key of the drone to another address than the one that its owner allows it for."""
 _OWN_PATHS = frozenset(
     {
         *("anthropic", "bedrock", "cometapi", "compactifai", "deepseek", "fireworks_ai", "gemini", "groq", "minimax"),
@@ -54,8 +52,7 @@ class Route:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None = None
     ) -> dict[str, Any]:
         """Return the request, with the provider's parameters; `max_tokens` replaces theirs."""
-        left_out = self.family.leave_out | _ADDRESSES
-        params = {name: value for name, value in self._params().items() if name not in left_out}
+        params = {name: value for name, value in self._params().items() if name not in self.family.leave_out}
         offered = tools_to_wire(self._offered(tools))
         if offered and self.family.markers and messages[0].role != "system":
             offered[-1]["cache_control"] = dict(MARKER)
@@ -110,16 +107,29 @@ class Route:
         return [] if self.family.text else [tool for tool in tools if tool.name not in self._refused]
 
     def _params(self) -> dict[str, Any]:
-        """The provider's parameters. The thinking level is a setting of its own, which replaces them."""
+        """The provider's permitted parameters. The thinking level is a setting of its own, which replaces them."""
+        params = permitted(self.provider.params)
         if self.effort.value is None:
-            return self.provider.params
-        others = {name: value for name, value in self.provider.params.items() if name not in PARAMS}
+            return params
+        others = {name: value for name, value in params.items() if name not in PARAMS}
         return {**others, "reasoning_effort": self.effort.value}
 
     def _converted(self, tools: Sequence[ToolSpec]) -> WireConversation:
         if self._wire is None or self._wire[0] != list(tools):
             self._wire = list(tools), WireConversation(self.family, self.model, tools)
         return self._wire[1]
+
+
+def permitted(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters without those that could send a credential of the drone where its owner does not allow it.
+
+    The control plane refuses them, but the drone does not depend on it.
+    """
+    kept = {name: value for name, value in params.items() if name not in OWN_PARAMS}
+    if isinstance(body := kept.get("extra_body"), dict):
+        # litellm takes some of its own parameters from there.
+        kept["extra_body"] = {name: value for name, value in body.items() if name not in CREDENTIAL_PARAMS}
+    return kept
 
 
 def calls_in_text(provider: OrderProvider) -> bool:

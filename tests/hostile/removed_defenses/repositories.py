@@ -61,6 +61,12 @@ REMOVALS = (
         '        "api_key": provider.api_key,\n',
     ),
     removal(
+        "integration/protocols/test_protocol_thinking.py::test_a_parameter_cannot_send_a_key_of_the_drone_elsewhere",
+        "drone/model/route.py",
+        "        params = permitted(self.provider.params)\n",
+        "        params = self.provider.params\n",
+    ),
+    removal(
         "integration/worker/test_owner_policy.py::test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_drone_runs",
         _POLICY,
         "        if pattern := self.orders.refuses_command(line):\n",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from drone.model.call import PLACEHOLDER_KEY
+from drone.model.route import permitted
 from shared.messages import Message, ToolCall
+from shared.work_order import CREDENTIAL_PARAMS, OWN_PARAMS
 from tests.support.endpoints import Doc, Endpoint, sent_in_pieces
 from tests.support.protocols import PROTOCOLS, anthropic, bedrock, gemini, openai_chat, openai_responses
 from tests.support.protocols.anthropic import ANTHROPIC
@@ -90,13 +93,41 @@ def test_the_credentials_of_the_drone_sign_requests_to_amazon_and_to_no_other(mo
 
 
 def test_a_parameter_cannot_send_a_key_of_the_drone_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "a-secret")
+    for name in ("DEEPSEEK_API_KEY", "ANY_VARIABLE"):
+        monkeypatch.setenv(name, "a-secret")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_BEDROCK_RUNTIME_ENDPOINT", "http://127.0.0.1:9")
     with Endpoint(BEDROCK.answer(Answer("Yes."))) as other:
-        params = {"aws_region_name": "us-east-1", "aws_bedrock_runtime_endpoint": other.url, "base_url": other.url}
-        provider = BEDROCK.provider(other.url, params=params).model_copy(update={"api_base": None, "api_key": None})
-        refusal_of(Called("", provider, limits=ONCE))
-    assert other.asked == []
+        monkeypatch.setenv("DEEPSEEK_API_BASE", other.url)
+        role = {"aws_role_name": "arn:aws:iam::1:role/x", "aws_session_name": "run", "aws_sts_endpoint": other.url}
+        for given, bearer, refusal in (
+            ({"aws_bedrock_runtime_endpoint": other.url, "base_url": other.url}, "a-secret", "server"),
+            ({**role, "aws_web_identity_token": "oidc/env/ANY_VARIABLE"}, "", "auth"),
+            ({"custom_llm_provider": "deepseek"}, "", "auth"),
+        ):
+            monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", bearer)
+            provider = BEDROCK.provider(other.url, params={"aws_region_name": "us-east-1", **given})
+            called = Called("", provider.model_copy(update={"api_base": None, "api_key": None}), limits=ONCE)
+            assert (refusal_of(called).error_class, other.asked) == (refusal, []), given
+
+
+def test_every_parameter_with_which_litellm_finds_credentials_is_left_out() -> None:
+    from litellm.litellm_core_utils.get_litellm_params import OPTIONAL_KWARGS_KEYS
+    from litellm.types.router import CredentialLiteLLMParams, CustomPricingLiteLLMParams
+
+    found = {*OPTIONAL_KWARGS_KEYS, *CredentialLiteLLMParams.model_fields} - OWN_PARAMS
+    places = {"region_name", "aws_region_name", "watsonx_region_name", "vertex_project", "vertex_location"}
+    places |= {"vertex_ai_project", "vertex_ai_location", "api_version", "aws_bedrock_project_id", "bedrock_tags"}
+    limits = {"timeout", "client_side_timeout", "tpm", "rpm", "itpm", "otpm"}
+    others = {"fireworks_forward_user_id", "provider_affinity_header", *CustomPricingLiteLLMParams.model_fields}
+    assert found == places | limits | others
+
+    given = {**dict.fromkeys(CREDENTIAL_PARAMS, "x"), "extra_body": dict.fromkeys(CREDENTIAL_PARAMS | {"seed"}, 1)}
+    assert permitted(given) == {"extra_body": {"seed": 1}}
 
 
 def test_bedrock_gets_a_cache_point_after_the_system_prompt_and_after_the_last_two_questions() -> None:
