@@ -33,7 +33,8 @@ def list_login_sessions(core: Core, caller: Caller) -> list[LoginSessionDocument
 def end_login_session(core: Core, caller: Caller, login_session_id: str) -> LoginSessionDocument:
     """End a session with immediate effect.
 
-    As with tokens, a session that may act everywhere can only be ended by its owner or a caller that may do so too.
+    As with tokens, a session that may act everywhere can only be ended with the log-in or the token that it comes from,
+    or by a caller that may do so too.
     """
     with core.database.write() as db:
         row = db.scalar(_visible(caller, core.clock.now()).where(WebSession.id == login_session_id))
@@ -64,8 +65,13 @@ def _visible(caller: Caller, now: datetime) -> Select[WebSession]:
 
 
 def _is_own(caller: Caller, session: LoginSessionDocument) -> bool:
-    by_token = session.token_id is not None and session.token_id == caller.token_id
-    return by_token or (session.user_id is not None and session.user_id == caller.user_id)
+    """Whether it comes from the caller's token, or from their log-in at the identity provider.
+
+    Another token in the user's name may be that of an organization's admin, who made it.
+    """
+    if caller.token_id is not None:
+        return session.token_id == caller.token_id
+    return session.user_id is not None and session.user_id == caller.user_id
 
 
 def _document(db: Session, caller: Caller, row: WebSession) -> LoginSessionDocument:

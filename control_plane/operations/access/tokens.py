@@ -38,7 +38,7 @@ from control_plane.operations.access.logins import (
 )
 from control_plane.operations.access.revocation import require_maker, revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere
-from control_plane.operations.access.validity import is_valid, require_valid
+from control_plane.operations.access.validity import acts_everywhere, is_valid, require_valid
 from control_plane.operations.drones.visibility import names_known_to, served_ids
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of, served_names
@@ -158,8 +158,8 @@ def _join_tokens(
 def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> ApiTokenDocument:
     """Create an API token of the caller's organization. Only this answer contains its text.
 
-    Raises Forbidden for a token that may act everywhere, unless the caller may do so too; NotFound for a user who is no
-    member of the organization.
+    Raises Forbidden for a token that may act everywhere, or is another user's who may, unless the caller may do so too;
+    NotFound for a user who is no member of the organization.
     """
     if request.everywhere:
         require_everywhere(caller)
@@ -172,6 +172,8 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
         row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
         if request.user is not None:
             row.user_id = find_member(db, caller.organization_id, request.user)[0].id
+            if row.user_id != caller.user_id and acts_everywhere(db, row.user_id, row.created_at):
+                require_everywhere(caller)
         db.add(row)
         concerns(row.id)
         return _api_token(db, row, token)

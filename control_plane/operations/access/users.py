@@ -23,7 +23,7 @@ from control_plane.db.users import Member, User
 from control_plane.money.spending.setting import BudgetTarget, remove_budgets
 from control_plane.operations.access.revocation import revoke_owned_join_tokens, revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere
-from control_plane.operations.access.validity import is_valid
+from control_plane.operations.access.validity import acts_everywhere, is_valid
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from shared.errors import Conflict, Invalid
@@ -168,7 +168,8 @@ def _locked(db: Session, caller: Caller, named: str, now: datetime) -> tuple[Use
     All of their organizations are locked, so that two changes at once cannot leave one of these without an admin.
 
     Raises Forbidden if the user may act in every organization and the caller may not: otherwise an organization's admin
-    could lock out those of the installation.
+    could lock out those of the installation, also with a token in their name. A log-in at the identity provider is the
+    user's own.
     """
     user, _ = find_member(db, caller.organization_id, named)
     theirs = select(Member.organization_id).where(Member.user_id == user.id)
@@ -176,8 +177,8 @@ def _locked(db: Session, caller: Caller, named: str, now: datetime) -> tuple[Use
     for each in organizations:
         locked_organization(db, each)
     user, member = find_member(db, caller.organization_id, user.id)
-    everywhere = is_valid(now), ApiToken.user_id == user.id, ApiToken.everywhere
-    if user.id != caller.user_id and db.scalar(select(ApiToken.id).where(*everywhere).limit(1)):
+    own_login = user.id == caller.user_id and caller.token_id is None
+    if not own_login and acts_everywhere(db, user.id, now):
         require_everywhere(caller)
     return user, member, len(organizations) > 1
 

@@ -38,6 +38,12 @@ def require_valid(db: Session, row: ApiToken | None, now: datetime) -> ApiToken:
     raise Unauthenticated(what, code=code, next=advice)
 
 
+def acts_everywhere(db: Session, user_id: str, now: datetime) -> bool:
+    """Whether a valid token of the user may act in every organization."""
+    own = is_valid(now), ApiToken.user_id == user_id, ApiToken.everywhere
+    return db.scalar(select(ApiToken.id).where(*own).limit(1)) is not None
+
+
 def _has_member() -> ColumnElement[bool]:
     """Whether the token's user is a member of its organization, and not disabled."""
     member = select(Member.user_id).join(User, User.id == Member.user_id)

@@ -15,7 +15,7 @@ from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import in_organization
 from control_plane.db.users import User
 from control_plane.operations import organizations
-from control_plane.operations.access import tokens, users
+from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.orders import reading
 from shared.errors import Conflict, NotFound
 from tests.support.made import make_project, submit
@@ -169,6 +169,28 @@ def test_an_organizations_admin_does_not_lock_out_an_admin_of_the_installation(c
     refused = [code_of(attempt) for attempt in takeovers(core, replace(admin, everywhere=False))]
     assert refused == ["E-EVERYWHERE"] * 3
     assert tokens.authenticate(core, bearer).everywhere
+
+
+def test_an_organizations_admin_does_not_lock_out_one_of_the_installation_in_their_own_name(
+    core: Core, admin: Caller
+) -> None:
+    add(core, admin, role="admin")
+    local = replace(admin, everywhere=False)
+    # Made before Kim could act everywhere; afterwards, no other is.
+    as_kim = tokens.authenticate(core, token_of(core, local, role="admin"))
+    everywhere = tokens.authenticate(core, token_of(core, admin, role="admin", everywhere=True))
+    session = tokens.start_session(core, everywhere)
+    (listed,) = login_sessions.list_login_sessions(core, as_kim)
+    attempts = [
+        lambda: token_of(core, local, role="viewer"),
+        lambda: login_sessions.end_login_session(core, as_kim, listed.id),
+        *takeovers(core, as_kim),
+    ]
+    assert [code_of(attempt) for attempt in attempts] == ["E-EVERYWHERE"] * 5
+    assert tokens.authenticate_session(core, session).everywhere
+    assert code_of(lambda: token_of(core, as_kim, role="viewer")) == ""
+    of_provider = replace(as_kim, token_id=None, login_session_id="s")
+    assert edit(core, of_provider, name="K. Lee").name == edit(core, everywhere, name="K. Lee").name
 
 
 def test_the_last_admin_stays(core: Core, admin: Caller) -> None:
