@@ -120,7 +120,8 @@ def _logged_in(core: Core, request: Request, code: str, state: str, browser: Bro
     except (Refused, FleetFault) as error:
         return _form(core, request, error)
     response = session_response(core, request, secret, begun.next)
-    response.delete_cookie(_cookie(core, request), httponly=True, samesite="lax")
+    secure = is_https(core, request.scope)
+    response.delete_cookie(_cookie(core, request), httponly=True, samesite="lax", secure=secure)
     return response
 
 

@@ -251,6 +251,18 @@ def test_a_code_works_once_and_only_in_the_browser_that_began(door: Door, provid
     assert [(each.status_code, code_of(each)) for each in refused] == [(422, "E-OPENID-STATE")] * 3
 
 
+def test_over_tls_the_cookie_of_a_log_in_is_deleted_with_the_marks_that_it_was_set_with(
+    liar: LyingProvider, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    for door in door_of(liar.issuer, sqlite_url, valkey, core_factory, public_url="https://fleet.example"):
+        state = door.begun(liar)
+        (begun,) = door.browser.cookies.jar
+        door.browser.headers["Cookie"] = f"{begun.name}={begun.value}"  # which the client would send over TLS alone
+        ended = door.finish(state)
+    (deleted,) = (each for each in ended.headers.get_list("set-cookie") if each.startswith(f"{begun.name}="))
+    assert (begun.name[:7], begun.secure, "Max-Age=0" in deleted, "Secure" in deleted) == ("__Host-", True, True, True)
+
+
 def test_a_provider_that_is_off_down_or_turns_a_person_away_is_named_and_tokens_still_log_in(
     api: Api, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
 ) -> None:
