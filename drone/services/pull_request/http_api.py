@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from drone.sandbox.network import NetworkAccess, Refusal
+from drone.sandbox.network.access import Resolve, resolve
 from drone.services.pull_request.api import MAX_TEXT, HostRefused, Json, NotLetIn, refusal_of
 from shared.loopback import http_options, is_loopback
 
@@ -27,6 +30,9 @@ class HttpApi:
     check: Callable[[], None] = field(default=lambda: None)
     seconds: float = ANSWER_SECONDS
     via: str = "http"
+    access: NetworkAccess = field(default_factory=NetworkAccess)
+    """Where a redirect to another server may lead."""
+    resolve: Resolve = resolve
 
     def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
         """Like `HostApi.call`. A redirect within the same server is followed, for example of a renamed repository."""
@@ -45,7 +51,10 @@ class HttpApi:
         raise HostRefused(f"too many redirects from {host}")
 
     def text(self, path: str) -> str:
-        """Like `HostApi.text`. A redirect to another server, as for GitHub's logs, is followed without the login."""
+        """Like `HostApi.text`. A redirect to another server, as for GitHub's logs, is followed without the login.
+
+        It leads to the public web and what `access` lists, and for an API on this machine also to this machine.
+        """
         address = f"{self.root}/{path}"
         host = urlsplit(self.root).netloc
         own = self.headers
@@ -54,7 +63,7 @@ class HttpApi:
             with httpx.Client(
                 headers=own, timeout=self.seconds, follow_redirects=False, **http_options(address)
             ) as http:
-                status, moved, content = _streamed(http, address, host)
+                status, moved, content = _streamed(http, self._checked(http, address), host)
             if status not in _MOVED:
                 return content
             there = urljoin(address, moved)
@@ -64,6 +73,21 @@ class HttpApi:
                     raise HostRefused(f"{host} redirects to an address that is not encrypted")
             address = there
         raise HostRefused(f"too many redirects from {host}")
+
+    def _checked(self, http: httpx.Client, address: str) -> httpx.Request:
+        """The request for a text; to another server, at the address that was checked. Raises HostRefused."""
+        request = http.build_request("GET", address)
+        if _same_server(self.root, address) or (is_loopback(self.root) and is_loopback(address)):
+            return request
+        name, port = request.url.host, request.url.port or 443
+        try:
+            found = self.access.addresses(name, port, self.resolve)
+        except Refusal as refusal:
+            raise HostRefused(f"{urlsplit(self.root).netloc} redirects elsewhere: {refusal}") from refusal
+        # The header Host and the certificate are still those of the name.
+        request.url = request.url.copy_with(host=found[0])
+        request.extensions["sni_hostname"] = name
+        return request
 
     def _client(self) -> httpx.Client:
         return httpx.Client(
@@ -89,10 +113,10 @@ def asks_nobody(root: str, path: str, seconds: float = 10.0) -> tuple[int, Json]
     return answer.status_code, _json(answer)
 
 
-def _streamed(http: httpx.Client, address: str, host: str) -> tuple[int, str, str]:
+def _streamed(http: httpx.Client, request: httpx.Request, host: str) -> tuple[int, str, str]:
     """Status, new address and end of the text of an answer. Raises NotLetIn and HostRefused."""
     try:
-        with http.stream("GET", address) as answer:
+        with closing(http.send(request, stream=True)) as answer:
             if answer.status_code in _MOVED:
                 return answer.status_code, answer.headers.get("location", ""), ""
             if not answer.is_success:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from drone.installation.key_addresses import shown
 from drone.installation.policy import Policy
@@ -161,7 +161,8 @@ def _interface(around: Surroundings, kind: str, headers: dict[str, str]) -> Http
             root = f"{address.origin}/api/v4"
         case _:
             root = f"{address.origin}/api/v1"
-    return HttpApi(root, {**headers, "User-Agent": "dronefleet"}, around.commands.check)
+    access = replace(around.policy.network, kind="public")
+    return HttpApi(root, {**headers, "User-Agent": "dronefleet"}, around.commands.check, access=access)
 
 
 def _with_token(kind: str, token: str) -> dict[str, str]:

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from drone.installation.policy import Policy
+from drone.sandbox.network import NetworkAccess
 from drone.services.code_host.host_answers import MOST_REVIEW_COMMENTS
 from drone.services.pull_request.api import HostRefused
 from drone.services.pull_request.http_api import HttpApi
 from shared.code_hosts import CodeHostReading, CommentToWrite, SyncCodeHost, marked
 from shared.events import ErrorStep, RunEnded
+from tests.support.certificates import Authority
 from tests.support.git_servers import GitHttpServer, _GitHandler, serving
 from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in
 from tests.support.host_stand_ins.server import LOGIN, LOST, Thread
@@ -213,6 +215,38 @@ def test_a_log_on_another_server_is_read_without_the_login_and_only_its_end(tmp_
         found = HttpApi(first.url("api"), {"Authorization": "Bearer key"}).text("log")
     assert (len(found), found[-7:]) == (256 * 1024, "the end")
     assert sent == ["Bearer key", None]
+
+
+def test_a_redirect_to_a_log_leads_to_an_address_that_was_checked_and_never_into_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str | None] = []
+    authority = Authority(tmp_path / "authority")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    first, inside, named = (GitHttpServer(tmp_path) for _ in range(3))
+    pair = authority.issue("server", "name.example")
+    named.encrypt(pair.certificate, pair.key)
+    listed = f"name.example:{named.server_port}"
+
+    places = [inside.url("log"), "https://other.example/log", f"https://{listed}/log"]
+
+    class Redirecting(_GitHandler):
+        def do_GET(self) -> None:
+            if self.server is first:
+                self._answer(302, {"Location": places.pop(0)}, b"")
+            else:
+                sent.append(self.headers["Host"])
+                self._answer(200, {}, b"the end")
+
+    first.RequestHandlerClass = inside.RequestHandlerClass = named.RequestHandlerClass = Redirecting
+    with serving(first), serving(inside), serving(named):
+        # A spelling of the address that is not recognized as this machine's.
+        root = first.url("api").replace("127.0.0.1", "127.1")
+        api = HttpApi(root, {}, access=NetworkAccess(hosts=(listed,)), resolve=lambda *_: ["127.0.0.1"])
+        for _ in range(2):
+            with pytest.raises(HostRefused, match="redirects elsewhere"):
+                api.text("log")
+        assert (api.text("log"), sent) == ("the end", [listed])
 
 
 def test_a_host_that_hangs_is_a_refusal_after_its_time() -> None:
