@@ -49,7 +49,12 @@ def command(
         float, typer.Option("--max-run-seconds", min=0, help="Time limit in seconds (0 = unlimited).")
     ] = 1800,
     api_key_env: Annotated[
-        str | None, typer.Option("--api-key-env", metavar="VAR", help="Environment variable with the model's API key.")
+        str | None,
+        typer.Option(
+            "--api-key-env",
+            metavar="VAR",
+            help="Environment variable with the model's API key (default without --api-base: PROVIDER_API_KEY).",
+        ),
     ] = None,
     sandbox: Annotated[
         Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="Sandbox for the model's commands.")

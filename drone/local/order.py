@@ -45,6 +45,7 @@ class LocalWishes:
     cost_limit: float = 3.0
     max_run_seconds: float = 1800
     api_key_variable: str | None = None
+    """None: that of the model's provider, such as OPENAI_API_KEY, if it is set and no address is given."""
     sandbox: str = "auto"
     context_window: int = 0
     """Tokens; 0: LiteLLM's value for the model."""
@@ -74,7 +75,7 @@ def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
             name=HERE,
             model=wishes.model,
             api_base=wishes.api_base,
-            api_key=_key(wishes.api_key_variable, env),
+            api_key=_key(wishes, env),
             context_window=wishes.context_window,
             thinking=wishes.thinking,
             params=dict(wishes.params),
@@ -89,9 +90,13 @@ def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
     )
 
 
-def _key(variable: str | None, env: Mapping[str, str]) -> str | None:
+def _key(wishes: LocalWishes, env: Mapping[str, str]) -> str | None:
+    variable = wishes.api_key_variable
     if variable is None:
-        return None
+        provider, is_named, _ = wishes.model.partition("/")
+        # Only for its provider's own address: any other would learn the key.
+        is_own = is_named and not wishes.api_base and provider != "bedrock"
+        return env.get(f"{provider.upper()}_API_KEY", "").strip() or None if is_own else None
     key = env.get(variable, "").strip()
     if not key:
         raise Precondition(

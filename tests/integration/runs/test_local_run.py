@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from drone.local.document import LocalResult, document
-from drone.local.order import LocalWishes
+from drone.local.order import LocalWishes, order_of
 from drone.local.run import run_here
 from drone.model.scripted.server import ScriptedServer
 from shared.errors import Invalid
@@ -58,6 +58,21 @@ def steps_of(result: LocalResult, kind: str) -> list[dict[str, Any]]:
 
 def outputs(result: LocalResult) -> list[str]:
     return [step["output"] for step in steps_of(result, "tool_result")]
+
+
+def test_the_key_is_the_one_that_is_named_or_that_of_the_models_provider_at_its_own_address(repo: Path) -> None:
+    keys = {"OPENAI_API_KEY": "sk-open", "BEDROCK_API_KEY": "sk-rock", "MINE": "sk-mine"}
+    wished = LocalWishes(prompt="Mend the sum", repo=str(repo), model="openai/gpt-x")
+    expected: list[tuple[dict[str, str], str | None]] = [
+        ({}, "sk-open"),
+        ({"api_key_variable": "MINE"}, "sk-mine"),
+        ({"api_base": "https://elsewhere.example"}, None),
+        ({"model": "anthropic/claude-x"}, None),
+        ({"model": "bedrock/anthropic.claude-x"}, None),
+        ({"model": "gpt-x"}, None),
+    ]
+    found = [(wishes, order_of(replace(wished, **wishes), keys).provider.api_key) for wishes, _ in expected]
+    assert found == expected
 
 
 # --- repositories --------------------------------------------------------------------------------
