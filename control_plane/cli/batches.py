@@ -157,7 +157,10 @@ def run(
         int | None, typer.Option("--verify-attempts", help="Maximum attempts of the model to fix failed checks.")
     ] = None,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Return when the batch is submitted, instead of following it.")
+        bool,
+        typer.Option(
+            "--detach/--follow", help="Return when the batch is submitted, instead of following it to its end."
+        ),
     ] = False,
     as_json: JsonFlag = False,
     org: Org = None,

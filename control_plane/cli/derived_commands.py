@@ -42,6 +42,8 @@ class DerivedGroup:
     texts: Callable[[], Texts] = dict
     """Loads what shows answers better than their labels and values."""
     settlings: Callable[[], Settlings] = dict
+    default: str = ""
+    """The command that options without a command are for; empty: there is none."""
 
     def add_to(self, app: typer.Typer) -> None:
         """Register the group without loading its declarations."""
@@ -69,7 +71,16 @@ def _loading(group: DerivedGroup) -> type[FleetGroup]:
         def commands(self, by_hand: MutableMapping[str, Any]) -> None:
             self._commands = by_hand
 
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if group.default and not ctx.resilient_parsing and _is_without_command(args):
+                args = [group.default, *args]
+            return super().parse_args(ctx, args)
+
     return LazyGroup
+
+
+def _is_without_command(args: list[str]) -> bool:
+    return not args or (args[0].startswith("-") and args[0] not in {"-h", "--help"})
 
 
 def _commands_of(group: DerivedGroup) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from control_plane.cli import (
     inbox,
     keys,
     mcp,
+    order_files,
     orders,
     organizations,
     plans,
@@ -33,7 +34,6 @@ from control_plane.cli import (
     submit,
     tasks,
     tokens,
-    trajectory,
     triggers,
     webhooks,
 )
@@ -92,7 +92,7 @@ for group in (
         batches.add_others,
         texts=special_answers.batch,
     ),
-    trajectory,
+    order_files,
     sessions,
     pull_requests,
     DerivedGroup(
@@ -207,7 +207,7 @@ for group in (
         texts=special_answers.budget,
     ),
     DerivedGroup("prices", "price", "Set what models cost, where LiteLLM's list is wrong or has no price.", "Setup"),
-    DerivedGroup("audit", "audit", "Read and verify the audit log.", "Setup", audit.add_others),
+    DerivedGroup("audit", "audit", "Read and verify the audit log.", "Setup", audit.add_others, default="ls"),
     DerivedGroup("retention", "retention", "See how long data is kept, and remove what is due.", "Setup"),
     servers,
     database,

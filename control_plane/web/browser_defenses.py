@@ -144,7 +144,7 @@ HEADER = "X-Fleet-Browser-Key"
 FIELD = "browser_key"
 FORM = "application/x-www-form-urlencoded"
 MOST_FIELDS = 1000
-LINKED = re.compile(r"/api/v1/orders/[^/]+/(?:events|patch|trajectory|(?:log|raw)/[^/]+)")
+LINKED = re.compile(r"/api/v1/orders/[^/]+/(?:events|export|patch|trajectory|(?:log|raw)/[^/]+)")
 """Addresses of the API that pages link to: a browser opens them as it opens a page, without the key."""
 
 TOPICS = re.compile(r"/live/[^/]+/topics")

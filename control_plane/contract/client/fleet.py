@@ -5,6 +5,7 @@ httpx is imported by the first request, so that `fleet --help` stays fast.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,12 @@ class FleetClient(HttpCalls):
         """A run as a JSON document in mini-swe-agent-1.1. Raises NotFound while no run has begun."""
         params = {"run": run} if run else {}
         return self._request("GET", f"/orders/{part(order_id)}/trajectory", params=params).content
+
+    def export(self, order_id: str) -> tuple[str, bytes]:
+        """The name of a file for an order, without a directory, and its content: a page that needs no server."""
+        response = self._request("GET", f"/orders/{part(order_id)}/export")
+        named = re.search(r'filename="([A-Za-z0-9]{1,64}\.html)"', response.headers.get("Content-Disposition", ""))
+        return named[1] if named else "order.html", response.content
 
     def log(self, order_id: str, seq: int) -> bytes:
         """The full output of the tool result that is step `seq`."""

@@ -520,6 +520,20 @@ TRAJECTORY = Operation(
     command=ByHand("trajectory", "it writes a file"),
     route_by_hand="it returns a file",
 )
+EXPORT = Operation(
+    name="export_order",
+    role="viewer",
+    route="GET /orders/{order_id}/export",
+    names=NAMES,
+    errors=(404,),
+    answer=bytes,
+    summary="Download an order as a page that needs no server",
+    more="One HTML file that loads nothing: prompt, result, changes and conversation. While the order is active, it "
+    "contains what there is so far.",
+    tool=NoDoor("it is a page for people; get_order returns what is in it"),
+    command=ByHand("export", "it writes a file"),
+    route_by_hand="it returns a file",
+)
 FOLLOW = Operation(
     name="follow_order",
     role="viewer",

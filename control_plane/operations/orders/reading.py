@@ -179,6 +179,16 @@ def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
     )
 
 
+@performs(declared.EXPORT)
+def exported(core: Core, caller: Caller, order_id: str) -> tuple[OrderDocument, bytes | None]:
+    """An order with its steps, and its patch; None if there is none, or no longer. Raises NotFound."""
+    order = show_order(core, caller, order_id)
+    try:
+        return order, patch_of(core, caller, order.id)
+    except NotFound:
+        return order, None
+
+
 @performs(declared.LOG)
 def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     """The full output of the tool result at step `seq`. Raises NotFound if that step is no tool result."""

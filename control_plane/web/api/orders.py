@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.trajectories import trajectory_of
 from control_plane.web.access import CallerDep, CoreDep, api_router, identify
+from control_plane.web.conversation.export import exported_page
 from control_plane.web.openapi import errors
 from control_plane.web.stream import OrderStream
 from shared.trajectories import FORMAT
@@ -54,6 +55,20 @@ def show_trajectory(
     name = f'attachment; filename="{order_id}.traj.json"'
     content = json.dumps(document, indent=1, allow_nan=False)
     return Response(content, media_type="application/json", headers={"Content-Disposition": name})
+
+
+@router.get(
+    "/{order_id}/export",
+    summary="Download an order as a page that needs no server",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {}}}, **errors(401, 403, 404)},
+)
+def export_order(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
+    """One HTML file that loads nothing: prompt, result, changes and conversation, as far as there are any."""
+    order, patch = reading.exported(core, caller, order_id)
+    name = f'attachment; filename="{order.id}.html"'
+    content = exported_page(order, patch, core.clock.now())
+    return Response(content, media_type="text/html", headers={"Content-Disposition": name})
 
 
 @router.get(

@@ -70,6 +70,18 @@ def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool, known: i
     return Chat(blocks, tail.first - 1 if tail else last, last, begins, resumed)
 
 
+def inner_step(child: StepDocument) -> StepDocument:
+    """A step of a child agent as a step of its own."""
+    inner = child.model_dump().get("step")
+    own = {"seq": child.seq, "run": child.run, "at": child.at, "undone": False}
+    return StepDocument(**{**(inner if isinstance(inner, dict) else {}), "kind": _kind(inner), **own})
+
+
+def _kind(inner: object) -> str:
+    kind = inner.get("kind") if isinstance(inner, dict) else None
+    return kind if isinstance(kind, str) and kind != "child" else "step"
+
+
 def body_of(document: Mapping[str, Any]) -> Body | None:
     """The body in a step; None if its kind is from a newer version, or if it is damaged."""
     try:

@@ -10,13 +10,12 @@ from starlette.responses import Response
 
 from control_plane.contract.declarations import orders as declared
 from control_plane.contract.declarations.sessions import LIST as LIST_SESSIONS
-from control_plane.contract.documents.orders import StepDocument
 from control_plane.operations import sessions
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.next_turn import request_again
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.conversation.grouping import chat_of
+from control_plane.web.conversation.grouping import chat_of, inner_step
 from control_plane.web.conversation.view import view_of_order, view_of_session
 from control_plane.web.conversation.window import Cursor, window
 from control_plane.web.forms.actions import filled_form
@@ -146,15 +145,3 @@ def show_children(request: Request, core: CoreDep, caller: CallerDep, order_id: 
     steps = [inner_step(step) for step in of_children if name and step.model_dump().get("call_id") == name]
     chat = chat_of(order.id, steps, active=False)
     return panel_page(request, caller, order, "steps", {"blocks_of_fold": chat.blocks, "last": 0})
-
-
-def inner_step(child: StepDocument) -> StepDocument:
-    """A step of a child agent as a step of its own."""
-    inner = child.model_dump().get("step")
-    own = {"seq": child.seq, "run": child.run, "at": child.at, "undone": False}
-    return StepDocument(**{**(inner if isinstance(inner, dict) else {}), "kind": _kind(inner), **own})
-
-
-def _kind(inner: object) -> str:
-    kind = inner.get("kind") if isinstance(inner, dict) else None
-    return kind if isinstance(kind, str) and kind != "child" else "step"

@@ -126,6 +126,8 @@ def test_what_only_the_command_line_can_find_wrong_is_refused_by_its_code(cli: C
         ("trajectory", "0" * 12): (3, "E-ORDER-404"),
         ("trajectory", order, "--run", "none"): (3, "E-ORDER-RUN"),
         ("trajectory", order, "--output", f"{missing}/file"): (2, "E-OUTPUT"),
+        ("export", "0" * 12): (3, "E-ORDER-404"),
+        ("export", order, "--output", f"{missing}/file"): (2, "E-OUTPUT"),
         ("organization", "import", missing): (3, "E-FILE-404"),
         ("organization", "rm", "default"): (2, "E-NOT-CONFIRMED"),
         ("keys", "rotate", "drone", "mila", "--force"): (2, "E-NOT-CONFIRMED"),
@@ -138,6 +140,26 @@ def test_what_only_the_command_line_can_find_wrong_is_refused_by_its_code(cli: C
     plain, file = cli("trajectory", order), tmp_path / "run.traj.json"
     assert cli("trajectory", order, "--output", str(file))[:2] == (0, "")
     assert document(plain) == json.loads(file.read_text())
+
+
+def test_an_exported_order_is_a_file_with_the_orders_id_as_its_name(
+    cli: Cli, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = api.add_drone().take(api.submit()).order_id
+    monkeypatch.chdir(tmp_path)
+    made = document(cli("export", "@last", "--json"))
+    file, given = tmp_path / f"{order}.html", tmp_path / "given.html"
+    assert (made["file"], made["bytes"]) == (str(file), file.stat().st_size)
+    assert cli("export", order, "--output", str(given))[:2] == (0, "")
+    code, out, _ = cli("export", order, "--output", "-")
+    # Each says when it was exported, to the minute.
+    assert (code, out[:15], given.read_text()[:15]) == (0, "<!doctype html>", "<!doctype html>")
+
+
+def test_the_audit_log_is_listed_if_no_command_is_named(cli: Cli) -> None:
+    listed = json.loads(cli("audit", "ls", "--outcome", "changed", "--json")[1])
+    assert (json.loads(cli("audit", "--outcome", "changed", "--json")[1]), bool(listed)) == (listed, True)
+    assert cli("audit", "none")[0] == 2
 
 
 def test_the_keys_of_all_drones_are_those_of_the_organizations_own(cli: Cli, api: Api) -> None:

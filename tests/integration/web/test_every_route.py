@@ -191,7 +191,7 @@ def test_the_cookie_alone_changes_nothing_on_any_route(api: Api) -> None:
     # To choose what the session's own stream tells takes nothing from its owner.
     assert (len(asked) > 100, changing) == (True, {("POST", "/live/000000000000/topics")})
     reading = sorted(path.rpartition("0/")[2] for _, path in passed - changing)
-    assert reading == ["events", "log/000000000000", "patch", "raw/000000000000", "trajectory"]
+    assert reading == ["events", "export", "log/000000000000", "patch", "raw/000000000000", "trajectory"]
 
 
 def test_the_cookie_alone_opens_what_pages_link_to(api: Api) -> None:
