@@ -12,7 +12,7 @@ from tests.support.fleet import Api, PlayedRun
 from tests.support.patches import SMALL, deliver, many_lines
 
 LOADING = ("script", "link", "img", "iframe", "object", "embed", "form", "base", "svg")
-HOSTILE = '<script>x()</script> ![beacon](https://evil.example/pixel) <img src="//evil.example/"> \x1b]0;title\x07\u202etxt'
+HOSTILE = '<script>x()</script> ![beacon](https://evil.example/pixel) <img src="//evil.example/"> \x1b]0;t\x07\u202etxt'
 
 
 def exported(api: Api, order: str) -> BeautifulSoup:
