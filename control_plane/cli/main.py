@@ -34,6 +34,7 @@ from control_plane.cli import (
     submit,
     tasks,
     tokens,
+    top,
     triggers,
     webhooks,
 )
@@ -214,6 +215,7 @@ for group in (
     keys,
     backups,
     status,
+    top,
     cost,
     browser,
     doctor,

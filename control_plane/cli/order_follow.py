@@ -38,9 +38,9 @@ def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False, stream: 
 
     Returns the order's final document.
     """
-    clock, shown = _StatusLine(), stream or sys.stdout
+    clock, shown = StatusLine(), stream or sys.stdout
     with RunScreen(shown, clock.text) as screen:
-        follower = _OrderEvents(screen, clock, StepLines(outputs=outputs, order_id=order_id))
+        follower = OrderEvents(screen, clock, StepLines(outputs=outputs, order_id=order_id))
         for event, received in fleet.follow(order_id):
             # Pieces of text go to the screen as they are: it puts them together first.
             data = received if event == "delta" else for_people(received)
@@ -54,7 +54,7 @@ def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False, stream: 
     return dict(received)
 
 
-class _StatusLine:
+class StatusLine:
     """How long the order has been running, what it used so far, and what it is doing."""
 
     def __init__(self) -> None:
@@ -84,10 +84,10 @@ class _StatusLine:
         )
 
 
-class _OrderEvents:
+class OrderEvents:
     """Passes the events of a stream to the screen."""
 
-    def __init__(self, screen: RunScreen, clock: _StatusLine, steps: StepLines) -> None:
+    def __init__(self, screen: RunScreen, clock: StatusLine, steps: StepLines) -> None:
         self._screen = screen
         self._clock = clock
         self._steps = steps

@@ -143,6 +143,17 @@ def question_text(wait: Doc) -> list[str]:
     ]
 
 
+def wait_lines(wait: Doc) -> list[str]:
+    """All that an order's `waiting_for` asks."""
+    if wait.get("kind") == "question":
+        return question_text(wait)
+    if wait.get("plan"):
+        return printable(wait["plan"]["text"]).split("\n")
+    until = f", denied automatically at {wait['until']}" if wait["until"] else ""
+    head = f"pending  {wait['tool']}: {printable(wait['why'])} (call {wait['call_id']}{until})"
+    return [head, *command_lines(wait.get("command", ""))]
+
+
 def money(usd: float | None) -> str:
     """An unknown price is shown as unknown, never as zero."""
     return "cost     price unknown" if usd is None else f"cost     ${usd:.4f}"
@@ -178,16 +189,10 @@ def _waiting(order: Doc) -> list[str]:
     """What waits for a person, and user messages that the run has not received."""
     lines = []
     call = order["waiting_for"]
-    if call and call.get("kind") == "question":
-        lines += question_text(call)
-        lines.append(f"next     {answering(order['id'], 'question')}")
-    elif call and call.get("kind") == "plan":
+    if call and call.get("kind") == "plan":
         lines.append(f"plan     {printable(call['why'])} (next: fleet plan show {order['id']})")
     elif call:
-        until = f", denied automatically at {call['until']}" if call["until"] else ""
-        lines.append(f"pending  {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
-        lines += command_lines(call.get("command", ""))
-        lines.append(f"next     {answering(order['id'], call.get('kind'))}")
+        lines += [*wait_lines(call), f"next     {answering(order['id'], call.get('kind'))}"]
     lines += [_queued(word) for word in order["unheard"]]
     return lines
 

@@ -41,9 +41,9 @@ def _lines(found: Doc) -> str:
     lines = [
         f"server   {found['server']} ({found['version']})",
         f"org      {found['organization']}{paused}",
-        f"drones   {_counts(found['drones'], 'none; add one: fleet token add, then drone register on its machine')}",
-        f"orders   {_counts(found['orders'], 'none active')}",
-        f"tasks    {_counts(found['tasks'], 'none')}",
+        f"drones   {counts(found['drones'], 'none; add one: fleet token add, then drone register on its machine')}",
+        f"orders   {counts(found['orders'], 'none active')}",
+        f"tasks    {counts(found['tasks'], 'none')}",
         f"runs     {found['active_runs']} running; capacity {found['max_concurrency']}",
         f"cost     {cost(totals['cost_usd'])} for {totals['runs']} {'run' if totals['runs'] == 1 else 'runs'}{more}",
         f"tokens   {totals['input_tokens']:,} in, {totals['output_tokens']:,} out",
@@ -52,7 +52,7 @@ def _lines(found: Doc) -> str:
     return "\n".join(lines)
 
 
-def _counts(counts: Mapping[str, int], none: str) -> str:
+def counts(by_word: Mapping[str, int], none: str) -> str:
     """`2 online, 1 busy`; zeros are left out."""
-    shown = [f"{count} {word.replace('_', ' ')}" for word, count in counts.items() if count]
+    shown = [f"{count} {word.replace('_', ' ')}" for word, count in by_word.items() if count]
     return ", ".join(shown) or none

@@ -54,6 +54,24 @@ def test_ctrl_c_ends_a_watched_list_and_a_follower_and_leaves_order_and_terminal
     fleet.ended(order)
 
 
+def test_the_whole_screen_shows_an_order_and_is_given_back(fleet: WholeFleet) -> None:
+    order = submit(fleet, "Whole screen, script:hold")
+    with running([*FLEET, "top"], environ(fleet), columns=120, rows=30) as (screen, program):
+        wait_until(lambda: order in screen.text and "Whole screen" in screen.text)
+        screen.types("\r")
+        wait_until(lambda: "calls ·" in screen.text)
+        screen.types("q")
+        wait_until(lambda: "STATUS" in screen.text)
+        screen.types("\x03")
+        assert program.wait(timeout=60) == 0
+    assert "Traceback" not in screen.text
+    assert not screen.screen.cursor.hidden
+    assert screen.raw.rfind(b"\x1b[?1049l") > screen.raw.rfind(b"\x1b[?1049h") > 0
+    assert fleet.order(order)["status"] != "canceled"
+    fleet.fleet("cancel", order)
+    fleet.ended(order)
+
+
 def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing_and_what_is_long_is_paged(
     fleet: WholeFleet, tmp_path: Path
 ) -> None:

@@ -198,7 +198,7 @@ NODES = [(name, app, node) for name, app in (("fleet", fleet), ("drone", drone))
 PLAIN = {
     *("fleet up", "fleet serve", "fleet flower", "fleet logs", "fleet stop", "fleet open", "fleet mcp"),
     *("fleet patch", "fleet audit export", "fleet organization export", "fleet batch results", "drone start"),
-    *("fleet completion", "fleet help", "drone completion", "drone help"),
+    *("fleet top", "fleet completion", "fleet help", "drone completion", "drone help"),
 }
 """Commands that run until stopped, or whose result is plain text."""
 

@@ -56,6 +56,7 @@ OTHER_COMMANDS = {
     "comment": "it is a shorter form of task comment",
     "task follow": "it shows a task again and again, with the orders that work on it",
     "mcp": "it passes on the tools of the server",
+    "top": "it shows a board of several operations' answers on the whole screen",
     "compare": "it shows several orders, or those of a race, side by side",
 }
 """Commands that call no operation, and why."""
