@@ -66,7 +66,7 @@ def test_the_whole_screen_shows_an_order_and_is_given_back(fleet: WholeFleet) ->
         assert program.wait(timeout=60) == 0
     assert "Traceback" not in screen.text
     assert not screen.screen.cursor.hidden
-    assert screen.raw.rfind(b"\x1b[?1049l") > screen.raw.rfind(b"\x1b[?1049h") > 0
+    assert screen.raw.rfind(b"\x1b[?1049l") > screen.raw.rfind(b"\x1b[?1049h") >= 0
     assert fleet.order(order)["status"] != "canceled"
     fleet.fleet("cancel", order)
     fleet.ended(order)
