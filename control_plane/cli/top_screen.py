@@ -25,7 +25,7 @@ from control_plane.cli.rendering import mark_of, outcome_text, wait_lines
 from control_plane.cli.status import counts
 from control_plane.cli.step_lines import StepLines
 from control_plane.contract.declarations import orders, plans, steering
-from shared.errors import FleetError, FleetFault, TooOften
+from shared.errors import FleetError
 from shared.terminal.output import printable
 from shared.terminal.run_screen import RunScreen
 from shared.titles import title
@@ -43,9 +43,10 @@ _DRONE_STYLES = {"online": "green", "busy": "cyan", "offline": "red", "unrespons
 
 @dataclass
 class NewBoard(Message):
-    """The board was read again."""
+    """The board was read again, or could not be."""
 
-    board: Board
+    board: Board | None
+    trouble: str = ""
 
 
 @dataclass
@@ -98,6 +99,7 @@ class FleetTop(App[None]):
         self._read = read
         self._over = threading.Event()
         self._sought = ""
+        self._trouble = ""
 
     def compose(self) -> ComposeResult:
         yield Static(id="head", markup=False)
@@ -138,14 +140,13 @@ class FleetTop(App[None]):
     def _read_regularly(self) -> None:
         while not self._over.wait(EVERY_SECONDS):
             try:
-                self.post_message(NewBoard(self._read()))
-            except (FleetFault, TooOften) as trouble:
-                self.post_message(Told(f"{trouble.what}; trying again", trouble.code))
-            except FleetError as refusal:
-                self.post_message(Told(refusal.what, refusal.code))
+                news = NewBoard(self._read())
+            except FleetError as error:
+                news = NewBoard(None, f"{error.what}   [{error.code}]; trying again")
+            self.post_message(news)
 
     def on_new_board(self, news: NewBoard) -> None:
-        self.board = news.board
+        self.board, self._trouble = news.board or self.board, news.trouble
         self._show()
 
     def on_told(self, told: Told) -> None:
@@ -153,7 +154,8 @@ class FleetTop(App[None]):
         self.notify(printable(told.text), title=told.code, severity=severity, markup=False)
 
     def _show(self) -> None:
-        head = Text(_head(self.board.status), no_wrap=True, overflow="ellipsis")
+        text, style = (printable(self._trouble), "bold red") if self._trouble else (_head(self.board.status), "")
+        head = Text(text, style=style, no_wrap=True, overflow="ellipsis")
         self.screen_stack[0].query_one("#head", Static).update(head)
         _fill(self.table("drones"), ((drone["id"], _drone_row(drone)) for drone in self.board.drones))
         shown = [order for order in self.board.orders if self._sought in _searchable(order)]
@@ -324,6 +326,13 @@ class _LogStream(StringIO):
         return len(text)
 
 
+class _LogScreen(RunScreen):
+    """A run's lines in a widget, and what is said about the connection."""
+
+    def note(self, text: str) -> None:
+        self.lines([(printable(text), "yellow")])
+
+
 class OrderScreen(Screen[None]):
     """An order from its first step on, as it runs."""
 
@@ -349,7 +358,7 @@ class OrderScreen(Screen[None]):
     def on_mount(self) -> None:
         log = self.query_one(RichLog)
         log.focus()
-        screen = RunScreen(_LogStream(log), self._status.text)
+        screen = _LogScreen(_LogStream(log), self._status.text)
         self._events = OrderEvents(screen, self._status, self._steps)
         self.set_interval(1.0, self._show_state)
         threading.Thread(target=self._follow, name="follow", daemon=True).start()
