@@ -462,7 +462,9 @@ class WaitScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="box"):
-            yield Static(Text("\n".join((title(self._order["prompt"]), "", *wait_lines(for_people(self._wait))))))
+            yield Static(
+                Text("\n".join((printable(title(self._order["prompt"])), "", *wait_lines(for_people(self._wait)))))
+            )
             yield Input(
                 placeholder="answer, or the number of a choice" if self.is_question else "comment for the agent"
             )

@@ -12,10 +12,12 @@ from textual.notifications import Notification
 from textual.pilot import Pilot
 from textual.widgets import DataTable, RichLog
 
+from control_plane.cli import board
 from control_plane.cli.board import Board, read_board
 from control_plane.cli.main import app as program
 from control_plane.cli.top_screen import FleetTop, OrderScreen, WaitScreen
-from control_plane.contract.declarations.orders import SHOW
+from control_plane.contract.declarations.orders import CANCEL, SHOW
+from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.orders.plan_waits import SEND_BACK
 from shared.errors import Unreachable
@@ -106,13 +108,29 @@ def test_what_waits_for_a_user_stands_first_and_the_cursor_stays_on_its_order(ap
     on_screen(api, act)
 
 
+def test_orders_that_have_not_begun_stand_as_they_will_start_and_are_not_hidden_by_newer_ended_ones(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "MOST_ENDED", 2)
+    api.add_work()
+    run = api.add_drone().take(api.submit())
+    low, high = api.submit(priority=-5)["id"], api.submit(priority=5)["id"]
+    for ended in [api.submit()["id"] for _ in range(3)]:
+        api.client.call(CANCEL, order_id=ended)
+    shown = [each["id"] for each in read_board(api.client, mine=False).orders]
+    assert (shown[:3], len(shown)) == ([run.order_id, high, low], 5)
+
+
 def test_a_decision_shows_the_whole_command_and_counts_for_exactly_this(api: Api, run: PlayedRun) -> None:
     run.asks("c1", "shell", "Deletes files", "rm -rf build\nrm -rf dist")
+    with api.core.database.write() as db:
+        db.get_one(Order, run.order_id).prompt = "Clean \x1b]52;c;ZXZpbA==\x1b\\ it"
 
     async def act(app: FleetTop, pilot: Pilot[None]) -> None:
         await pilot.press("a")
         assert isinstance(app.screen, WaitScreen)
-        assert [each for each in ("rm -rf build", "rm -rf dist") if each not in text_of(app)] == []
+        assert [each for each in ("Clean", "rm -rf build", "rm -rf dist") if each not in text_of(app)] == []
+        assert "\x1b" not in text_of(app)
         # Enter decides nothing, nor do the key that opened it and the letters of a comment.
         await pilot.press("enter", "c", *"mad", "enter")
         assert answers(api) == [None]
