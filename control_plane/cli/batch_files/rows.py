@@ -67,7 +67,8 @@ class RowReader:
                     why="a batch has at most that many",
                     next="split -l 10000 FILE    divides it",
                 )
-            id = str(record.fields.get("id", record.fields.get("instance_id", number)))
+            named = (record.fields.get("id"), record.fields.get("instance_id"), number)
+            id = str(next(each for each in named if each is not None))
             if record.problem:
                 self.bad.append(BadRow(record.line, record.problem))
             elif id in lines:
@@ -120,9 +121,9 @@ class RowReader:
 
     def _prompt(self, fields: Mapping[str, Any], own: Mapping[str, Any]) -> str:
         prompt = own.get("prompt")
+        if self.template is None and prompt is None:
+            raise Invalid("has no prompt: add a column prompt, or --template FILE", code="E-BATCH-ROW")
         if self.template is None and not self.renders:
-            if prompt is None:
-                raise Invalid("has no prompt: add a column prompt, or --template FILE", code="E-BATCH-ROW")
             return str(prompt)
         # `task` is what mini-swe-agent's templates call the problem.
         known = {**fields, "project": own["project"], "task": fields.get("task", prompt if prompt is not None else "")}

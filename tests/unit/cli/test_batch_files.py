@@ -118,6 +118,19 @@ def test_a_value_of_a_row_counts_before_the_default_an_empty_one_is_absent_and_t
     assert (rows[1].prompt, read(file, renders=True)[0][1].prompt) == ("x {{ id }}", "x b")
 
 
+def test_a_row_without_a_prompt_is_bad_also_if_prompts_are_templates(tmp_path: Path) -> None:
+    file = written(tmp_path, "rows.jsonl", '{"id": "a"}\n{"id": "b", "prompt": null}\n{"id": "c", "prompt": "x"}\n')
+    for renders in (False, True):
+        rows, bad = read(file, renders=renders)
+        assert ([row.id for row in rows], [each.line for each in bad]) == (["c"], [1, 2]), renders
+
+
+def test_a_row_without_an_id_has_its_number(tmp_path: Path) -> None:
+    rows = ('"id": null', '"title": null', '"id": null, "instance_id": "c"')
+    file = written(tmp_path, "rows.jsonl", "".join(f'{{{each}, "prompt": "x"}}\n' for each in rows))
+    assert [row.id for row in read(file)[0]] == ["1", "2", "c"]
+
+
 def test_of_a_million_rows_only_the_first_ten_thousand_are_read() -> None:
     taken = 0
 
