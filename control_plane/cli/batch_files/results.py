@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from control_plane.cli.batch_files.swebench import predictions
 from shared.errors import Precondition
+from shared.outcome import Verification
 from shared.terminal.output import content_writer
 
 Doc = dict[str, Any]
@@ -22,6 +23,8 @@ COLUMNS = (
     "id",
     "state",
     "resolved",
+    "status",
+    "verified",
     "verification",
     "exit_status",
     "outcome",
@@ -62,7 +65,8 @@ class _CountedRows:
     def __iter__(self) -> Iterator[Doc]:
         for row in self._rows:
             self.number += 1
-            yield {**row, "duration_s": row["duration_ms"] / 1000}
+            verified = row["verification"] == Verification.VERIFIED
+            yield {**row, "status": row["state"], "verified": verified, "duration_s": row["duration_ms"] / 1000}
 
 
 def _as_lines(rows: Iterable[Doc]) -> Iterator[bytes]:

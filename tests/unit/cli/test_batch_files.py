@@ -13,6 +13,7 @@ from control_plane.cli.batch_files import records
 from control_plane.cli.batch_files.choosing import Choice
 from control_plane.cli.batch_files.mini_config import read_config
 from control_plane.cli.batch_files.records import Record, read_records
+from control_plane.cli.batch_files.results import write_results
 from control_plane.cli.batch_files.rows import BadRow, RowReader, refuse_bad
 from control_plane.cli.batch_files.swebench import predictions, read_repositories, slugs_of
 from control_plane.cli.batch_files.templates import PromptTemplate
@@ -212,6 +213,15 @@ def test_predictions_have_the_shape_that_the_evaluation_of_swe_bench_demands() -
     common = {"model_name_or_path": "openai/x"}
     patches = {"a": "diff --git a/x b/x\n", "c": ""}
     assert found == {id: {**common, "instance_id": id, "model_patch": patch} for id, patch in patches.items()}
+
+
+def test_results_say_in_which_status_each_row_is_and_whether_it_was_verified(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    cases = {"verified": ("failed", True), "failed": ("succeeded", False), None: ("waiting", False)}
+    rows = [{"state": state, "verification": found, "duration_ms": 0} for found, (state, _) in cases.items()]
+    assert write_results(rows, "jsonl", str(file)) == 3
+    results = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["status"], row["verified"]) for row in results] == list(cases.values())
 
 
 def test_configurations_of_mini_swe_agent_are_merged_and_mapped_and_the_rest_is_named(tmp_path: Path) -> None:
