@@ -288,8 +288,11 @@ def _existing(fleet: FleetClient, name: str) -> Doc | None:
 
     try:
         found = dict(fleet.call(SHOW, batch_id=name))
-    except NotFound:
-        return None
+    except (NotFound, Invalid) as error:
+        # A name is looked up before ids: if several of these begin with it, no batch has the name.
+        if isinstance(error, NotFound) or error.code == "E-ID-AMBIGUOUS":
+            return None
+        raise
     return found if found["name"] == name else None
 
 

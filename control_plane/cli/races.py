@@ -13,7 +13,7 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.group_follow import follow_group
 from control_plane.cli.orders import PANEL
-from shared.errors import NotFound
+from shared.errors import Invalid, NotFound
 from shared.terminal.command_line import JsonFlag, examples, print_json, print_json_line, print_table, put, say
 
 Doc = dict[str, Any]
@@ -47,16 +47,27 @@ def compare(
 
 def _compared(fleet: Any, ids: list[str]) -> tuple[list[Doc], str | None]:
     """The orders; a single id may be that of a race, which may have a winner."""
-    from control_plane.contract.declarations import orders, races
+    from control_plane.contract.declarations.races import SHOW
 
     if len(ids) == 1:
         try:
-            document = fleet.call(races.SHOW, race_id=ids[0])
+            document = fleet.call(SHOW, race_id=ids[0])
             return list(document["orders"]), document["race"]["winner"]
         except NotFound:
             pass  # Then it must be an order, or there is neither.
-    found = [dict(fleet.call(orders.SHOW, order_id=each)) for each in ids]
-    return [{name: value for name, value in order.items() if name != "steps"} for order in found], None
+        except Invalid as several_races:
+            try:
+                return _orders(fleet, ids), None
+            except NotFound:
+                raise several_races from None
+    return _orders(fleet, ids), None
+
+
+def _orders(fleet: Any, ids: list[str]) -> list[Doc]:
+    from control_plane.contract.declarations.orders import SHOW
+
+    found = [dict(fleet.call(SHOW, order_id=each)) for each in ids]
+    return [{name: value for name, value in order.items() if name != "steps"} for order in found]
 
 
 def race_text(document: Doc) -> str:

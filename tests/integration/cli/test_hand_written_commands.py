@@ -19,6 +19,8 @@ from control_plane.contract.declarations.batches import BatchRequest
 from control_plane.contract.declarations.organizations import OrganizationRequest
 from control_plane.contract.declarations.steering import AnswerRequest
 from control_plane.contract.declarations.tokens import CREATE_JOIN, JoinTokenRequest
+from control_plane.core.lookups.organizations import system_caller
+from control_plane.db.groups import OrderGroup
 from shared.clock import SystemClock
 from shared.events import ApprovalStep, DecisionStep
 from shared.plans import AgentPlan, PlanPoint
@@ -257,6 +259,29 @@ def test_a_batch_is_followed_through_a_restart_of_the_server(api: Api, monkeypat
     assert follow_batch(api.client, batch, str, as_json=False, clock=Eventful()) == 1
     _, lost, back, *_ = shown.getvalue().split("\n")
     assert (lost.partition(":")[0], back, next(moments, None)) == ("connection lost", "reconnected", None)
+
+
+def test_a_new_batchs_name_and_an_orders_prefix_may_begin_the_ids_of_several_groups(
+    cli: Cli, api: Api, tmp_path: Path
+) -> None:
+    order = api.add_drone().take(api.submit()).order_id
+    for kind, prefix in (("batch", "xyz"), ("race", "xyz"), ("race", order[:6])):
+        add_groups(api, kind, prefix)
+    file = tmp_path / "xyz.jsonl"
+    file.write_text(json.dumps({"id": "a", "prompt": "x"}))
+    assert document(cli("batch", "run", str(file), "--project", "demo", "--detach", "--json"))["name"] == "xyz"
+    code, out, err = cli("compare", order[:6], "--json")
+    assert (code, [each["id"] for each in json.loads(out or "[]")]) == (0, [order]), err
+    assert json.loads(cli("compare", "xyz", "--json")[2])["code"] == "E-ID-AMBIGUOUS"
+
+
+def add_groups(api: Api, kind: str, prefix: str) -> None:
+    """Two groups of this kind, whose ids begin with the prefix."""
+    now, owner = api.core.clock.now(), system_caller(api.core).organization_id
+    with api.core.database.write() as db:
+        for number in range(2):
+            id = f"{prefix}{kind[0]}{number}".ljust(12, "0")
+            db.add(OrderGroup(id=id, organization_id=owner, kind=kind, name=id, created_at=now))
 
 
 def test_an_organization_travels_through_a_file_and_a_pipe(cli: Cli, tmp_path: Path) -> None:
