@@ -131,7 +131,7 @@ def cancel(
     """Cancel an order; its changes so far are kept."""
     order = call.perform()
     if wait:
-        order = _ended(call.fleet, call.names["order_id"])
+        order = _ended(call.fleet, order["id"])
     if as_json:
         print_json(order)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from control_plane.cli.batch_follow import follow_batch
 from control_plane.cli.main import app
+from control_plane.contract.client import fleet
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.declarations import agents, batches, orders, organizations, plans, steering
 from control_plane.contract.declarations.agents import AgentRequest
@@ -25,7 +26,7 @@ from shared.clock import SystemClock
 from shared.events import ApprovalStep, DecisionStep
 from shared.plans import AgentPlan, PlanPoint
 from tests.support.batches import rows_of
-from tests.support.command_lines import CommandLine, Terminal
+from tests.support.command_lines import CommandLine, ListedClient, Terminal
 from tests.support.fleet import Api
 
 Doc = dict[str, Any]
@@ -282,6 +283,19 @@ def add_groups(api: Api, kind: str, prefix: str) -> None:
         for number in range(2):
             id = f"{prefix}{kind[0]}{number}".ljust(12, "0")
             db.add(OrderGroup(id=id, organization_id=owner, kind=kind, name=id, created_at=now))
+
+
+def test_what_was_canceled_is_waited_for_also_if_it_is_the_last_no_longer(
+    cli: Cli, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Eventful(ListedClient):
+        def follow(self, order_id: str, **options: Any) -> Iterator[tuple[str, Doc]]:
+            api.client.call(orders.CANCEL, order_id=api.submit("Another")["id"])
+            return super().follow(order_id, **options)
+
+    monkeypatch.setattr(fleet, "FleetClient", Eventful)
+    order = api.submit()["id"]
+    assert document(cli("cancel", "@last", "--wait", "--json"))["id"] == order
 
 
 def test_an_organization_travels_through_a_file_and_a_pipe(cli: Cli, tmp_path: Path) -> None:
