@@ -61,6 +61,8 @@ class Kind:
     """Valid values of `status`."""
     gone: frozenset[str] = frozenset()
     """Columns that only files of the format before this one have; they are ignored."""
+    added: Mapping[str, Any] = field(default_factory=dict)
+    """Columns that files of the format before this one and the first files of this one lack, and their values there."""
     only: Callable[[Table], ColumnElement[bool]] | None = None
     """Which rows are exported; None: all."""
 
@@ -82,7 +84,8 @@ class Kind:
 
     def current(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
         """The line in the format of this version."""
-        return {name: value for name, value in line.items() if version == VERSION or name not in self.gone}
+        kept = {name: value for name, value in line.items() if version == VERSION or name not in self.gone}
+        return {**self.added, **kept}
 
     @cached_property
     def times(self) -> tuple[str, ...]:
@@ -164,6 +167,7 @@ KINDS: tuple[Kind, ...] = (
         without="number user_id idempotency_key request_hash grant_until run_again_at traceparent",
         states=OrderStatus,
         gone=frozenset({"explained", "reason"}),
+        added={"ticket": None},
         inside={"pull_request": ("order",), "after": ()},
         refers={
             "project_id": "project",

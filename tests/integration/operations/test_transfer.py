@@ -60,6 +60,8 @@ from tests.support.team_rows import add_agent, add_task, begin, comments_of, kin
 SECRETS = ("sk-provider-secret", "hunter2", "trigger-secret", f"whsec_{'webhooksecret' * 4}")
 Line = dict[str, Any]
 ID = re.compile(r"\b[0-9a-f]{12}\b")
+EXPORTS = Path(__file__).parents[2] / "contract" / "examples" / "exports"
+"""The columns of each kind of line by format."""
 
 
 @pytest.fixture
@@ -494,21 +496,34 @@ def refusal_of(core: Core, lines: list[str], name: str | None = "moved") -> tupl
     return refusal.value.code, refusal.value.what
 
 
-def test_a_file_in_the_format_of_the_previous_version_comes_in_without_the_columns_that_are_gone(
-    core: Core, admin: Caller, payments: Caller
-) -> None:
+def test_a_file_in_the_format_of_the_previous_version_comes_in(core: Core, admin: Caller, payments: Caller) -> None:
+    """Without the columns that are gone, and with those that were added."""
     lines = exported(core, payments)
     (organization,) = named(lines, "organization")
     organization["reviewer_id"] = None
     first = exported(core, imported(core, admin, lines, "first"))
     lines[0]["dronefleet_export"] = OLDEST
     del organization["reviewer_id"]
-    for kind in (kind for kind in BY_NAME.values() if kind.gone):
-        for row in named(lines, kind.name):
-            row.update(dict.fromkeys(kind.gone))
+    for kind, columns in json.loads((EXPORTS / f"{OLDEST}.json").read_text()).items():
+        for row in named(lines, kind):
+            values = {name: row.get(name) for name in columns}
+            row.clear()
+            row.update(values)
     named(lines, "project")[0]["budget_usd_day"] = 2.5
     second = exported(core, imported(core, admin, lines, "second"))
     assert comparable(second, second[0]["acronym"]) == comparable(first, first[0]["acronym"])
+
+
+def test_the_first_files_of_this_format_lack_the_columns_that_were_added_since(
+    core: Core, admin: Caller, kept: tuple[Core, list[str]]
+) -> None:
+    lines = [json.loads(line) for line in kept[1]]
+    rows = [(kind, row) for kind in BY_NAME.values() if kind.added for row in named(lines, kind.name)]
+    for kind, row in rows:
+        for name in kind.added:
+            del row[name]
+    imported(core, admin, lines)
+    assert rows
 
 
 @pytest.mark.long
