@@ -81,6 +81,18 @@ def list_orders(core: Core, caller: Caller, limit: int = 50, **terms: Unpack[Ord
         return _summaries(db, caller, rows, core.clock.now())
 
 
+def ended_orders(core: Core, caller: Caller, limit: int, since: datetime | None = None) -> list[OrderSummary]:
+    """The work that ended last, after `since` if that is given; what ended last comes first."""
+    by_end = Order.ended_at.desc(), Order.number.desc()
+    ended = Order.ended_at.is_not(None) if since is None else Order.ended_at > since
+    own = Order.organization_id == caller.organization_id, Order.purpose == "work"
+    # Its names are read only for the few that are shown.
+    newest = select(Order.id).where(*own, ended).order_by(*by_end).limit(limit)
+    with core.database.read() as db:
+        rows = db.execute(_orders(caller).where(Order.id.in_(newest)).order_by(*by_end)).all()
+        return _summaries(db, caller, rows, core.clock.now())
+
+
 def orders_of_groups(core: Core, caller: Caller, group_ids: Sequence[str]) -> dict[str, list[OrderSummary]]:
     """The orders of each of these graphs and races, in the order in which they were submitted."""
     found: dict[str, list[OrderSummary]] = {group_id: [] for group_id in group_ids}

@@ -44,7 +44,8 @@ def inbox(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     guide = first_use(core, caller)
     around = frame(request, caller, "inbox", ["inbox", *(GUIDED_BY if guide else ())])
     since = _since(request.cookies.get(VISIT, ""), core.clock.now())
-    context = {**around, **_waiting(core, caller), "guide": guide, "since": since, "ended": _ended(core, caller, since)}
+    ended = reading.ended_orders(core, caller, RECENT, since)
+    context = {**around, **_waiting(core, caller), "guide": guide, "since": since, "ended": ended}
     response = page("inbox/page.html", context)
     value = f"{int(since.timestamp()) if since else 0}.{int(core.clock.now().timestamp())}"
     secure = is_https(core, request.scope)
@@ -78,12 +79,6 @@ def _since(cookie: str, now: datetime) -> datetime | None:
     if now - last > AWAY:
         return last
     return datetime.fromtimestamp(min(int(ended), now.timestamp()), UTC) if int(ended) else None
-
-
-def _ended(core: Core, caller: Caller, since: datetime | None) -> Sequence[OrderSummary]:
-    """The newest orders that ended since then."""
-    ended = [each for each in reading.list_orders(core, caller, RECENT * 2) if each.ended_at]
-    return [each for each in ended if since is None or each.ended_at is None or each.ended_at > since][:RECENT]
 
 
 # --- the steps from an empty fleet to a first order, each ticked when it is done ------------------

@@ -143,6 +143,8 @@ def test_the_inbox_shows_what_ended_since_the_last_visit(api: Api) -> None:
     api.add_work()
     run, now = api.add_drone().take(api.submit()), int(api.core.clock.now().timestamp())
     run.ends(FAILED, exit_status="verification_failed")
+    for _ in range(41):
+        api.submit()
     cookies = {"day away": f"0.{now - 86_400}", "just here": f"{now + 60}.{now}", "nonsense": "x.y", "long": "9" * 80}
     pages = {}
     for name, cookie in cookies.items():
