@@ -23,7 +23,7 @@ from control_plane.contract.declarations import sessions as declared_sessions
 from control_plane.contract.declarations import tasks as declared_tasks
 from control_plane.contract.declarations.operation import Operation
 from control_plane.core import Caller, Core
-from control_plane.operations import budgets, costs, memory, modes, prices, profiles, projects, providers
+from control_plane.operations import budgets, costs, graphs, memory, modes, prices, profiles, projects, providers
 from control_plane.operations.access import login_sessions, tokens, users
 from control_plane.operations.agents import reading as agents
 from control_plane.operations.attention import choices as attention
@@ -53,7 +53,7 @@ SHELL = "shell"
 GONE = "gone"
 """The version of something that was removed, or that the caller may no longer see."""
 MESSAGES = 50
-MOST_BATCHES = 100
+MOST_BATCHES = MOST_GRAPHS = 100
 """Those that a page lists, newest first."""
 MOST_TERMS = 2000
 """Characters of the terms of a list."""
@@ -172,6 +172,9 @@ TOPICS: Mapping[str, Topic] = {
         lambda core, caller, _: batches.list_(core, caller, limit=MOST_BATCHES), 5.0, follows_orders=True, pause_s=1.0
     ),
     "batch": Topic(_batch, 5.0, follows_orders=True, pause_s=1.0, takes_id=True),
+    "graphs": Topic(
+        lambda core, caller, _: graphs.list_(core, caller, limit=MOST_GRAPHS), 5.0, follows_orders=True, pause_s=2.0
+    ),
     "sessions": _list(declared_sessions.LIST, sessions.list_),
     "session": Topic(sessions.show, 5.0, steps_s=FIGURES_S, follows_orders=True, takes_id=True),
     "tasks": replace(_list(declared_tasks.LIST, tasks.list_), every_s=3.0, steps_s=None),

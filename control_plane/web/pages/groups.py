@@ -14,7 +14,7 @@ from control_plane.contract.declarations.batches import BatchDocument, RowState
 from control_plane.operations import graphs
 from control_plane.operations.batches import comparing, reading
 from control_plane.web.access import CallerDep, CoreDep
-from control_plane.web.live.topics import MOST_BATCHES
+from control_plane.web.live.topics import MOST_BATCHES, MOST_GRAPHS
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
@@ -125,8 +125,8 @@ def _address(batch_id: str, **terms: object) -> str:
 @router.get("/graphs")
 def graph_list(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     """The newest graphs."""
-    around = frame_for(request, caller, "orders", ["orders"])
-    context = {**around, "graphs": graphs.list_(core, caller, LISTED)}
+    around = frame_for(request, caller, "orders", ["graphs"])
+    context = {**around, "graphs": graphs.list_(core, caller, limit=MOST_GRAPHS)}
     return page("graphs/list.html" if wants_part(request) else "graphs/page.html", context)
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import update
 
 from control_plane.contract.declarations import orders, projects, sessions, tokens
 from control_plane.contract.declarations.batches import BatchRequest
+from control_plane.contract.declarations.graphs import GraphRequest
 from control_plane.contract.declarations.orders import SHOW, CancelRequest
 from control_plane.contract.declarations.organizations import ADD, OrganizationRequest
 from control_plane.contract.declarations.projects import ProjectEdit
@@ -28,7 +29,9 @@ from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.groups import OrderGroup
+from control_plane.db.orders import Order
 from control_plane.db.teams import Task
+from control_plane.operations import graphs
 from control_plane.operations.batches import submitting
 from control_plane.web.forms.filters import Filters
 from control_plane.web.live import page_stream
@@ -220,7 +223,7 @@ def test_a_narrowed_or_lengthened_list_is_told_of_each_row_that_it_shows_and_of_
     monkeypatch.setattr(live_topics, "FRESH_S", 0.0)
     api.add_work()
     oldest = api.submit("The oldest")
-    for number in range(52):
+    for number in range(51):
         submit(api.core, system_caller(api.core), f"Order {number}", project="demo")
     declared = {"orders": orders.LIST, "sessions": sessions.LIST}
     topics = {
@@ -250,11 +253,12 @@ BEYOND = {
     "/agents/tester": True,
     "/agents/other": False,
     "/batches": True,
+    "/graphs": True,
 }
-"""Pages, and whether they show the oldest of 52 tasks, which an agent works on, or the oldest of 52 batches."""
+"""Pages, and whether they show the oldest of 52 tasks, which an agent works on, of 51 batches, or of 51 graphs."""
 
 
-def test_pages_of_tasks_agents_and_batches_are_told_of_each_row_that_they_show_and_of_no_other(
+def test_pages_of_tasks_agents_batches_and_graphs_are_told_of_each_row_that_they_show_and_of_no_other(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_topics, "FRESH_S", 0.0)
@@ -266,6 +270,8 @@ def test_pages_of_tasks_agents_and_batches_are_told_of_each_row_that_they_show_a
         add_task(api.core, caller, other, claim=False, title="A newer one")
         row = {"id": "x", "project": "demo", "prompt": "x"}
         submitting.submit(api.core, caller, BatchRequest.model_validate({"name": f"Batch {number}", "rows": [row]}))
+        order = {"name": f"order-{number}", "project": "demo", "prompt": "x"}
+        graphs.submit(api.core, caller, GraphRequest.model_validate({"orders": [order]}))
     with api.core.database.write() as db:
         db.execute(update(Task).where(Task.id == oldest).values(status="in_progress"))
     with api.browser() as browser:
@@ -275,6 +281,7 @@ def test_pages_of_tasks_agents_and_batches_are_told_of_each_row_that_they_show_a
         with api.core.database.write() as db:
             db.execute(update(Task).where(Task.id == oldest).values(title="Renamed"))
             db.execute(update(OrderGroup).where(OrderGroup.name == "Batch 0").values(name="Renamed"))
+            db.execute(update(Order).where(Order.group_key == "order-0").values(status="failed"))
         after = versions(browser, *every)
     changed = {each for each in every if before[each] != after[each]}
     assert {path: bool(changed.intersection(topics[path])) for path in topics} == BEYOND
