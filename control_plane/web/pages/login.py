@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from control_plane.core import Core
 from control_plane.operations.access import tokens
 from control_plane.operations.access.logins import SESSION_LASTS, Browser
-from control_plane.web.access import CoreDep, client_address, cookie_name, is_https, session_secret
+from control_plane.web.access import CoreDep, client_address, cookie_name, is_https, organization_cookie, session_secret
 from control_plane.web.destinations import local_page
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import BARE, page
@@ -53,7 +53,12 @@ def login(  # noqa: PLR0913, PLR0917 - one per field of the form
     except Refused as error:
         problem = problem_of(request.scope, error)
         return login_form(core, next_page=next, problem=problem.model_dump(), status=problem.status)
-    return session_response(core, request, secret, next)
+    response = session_response(core, request, secret, next)
+    if link.strip():
+        # The link was made in an organization; the one that this browser chose earlier may be another.
+        name, secure = organization_cookie(core, request.scope), is_https(core, request.scope)
+        response.delete_cookie(name, httponly=True, samesite="lax", secure=secure)
+    return response
 
 
 def session_response(core: Core, request: Request, secret: str, next_page: str) -> Response:

@@ -18,6 +18,7 @@ from control_plane.contract.declarations import (
     drones,
     orders,
     sessions,
+    tokens,
 )
 from control_plane.contract.declarations.pools import PoolRequest
 from control_plane.contract.declarations.sessions import SessionEdit
@@ -29,7 +30,7 @@ from control_plane.db.runs import Run
 from control_plane.operations.drones import pools
 from control_plane.web.assets import FOREVER, STATIC, asset
 from tests.support.filled import fill
-from tests.support.fleet import Api
+from tests.support.fleet import BROWSER_KEY, Api
 from tests.support.made import submit
 from tests.support.organizations import add_organization
 from tests.support.spending import reserve
@@ -266,6 +267,18 @@ def test_a_page_of_a_chosen_organization_links_to_what_belongs_to_it(api: Api) -
         browser.post("/organization", data={"organization": "payments"})
         links = set(re.findall(r'href="(/api/v1/[^"]+)"', page(browser, f"/orders/{order}/details")))
         assert (len(links), {browser.get(each).status_code for each in links}) == (2, {200})
+
+
+def test_a_login_link_shows_its_own_organization_and_a_pasted_token_the_one_that_was_chosen_last(api: Api) -> None:
+    add_organization(api.core, system_caller(api.core), "payments")
+    link = parse_qs(urlsplit(api.client.call(tokens.CREATE_LOGIN_LINK)["url"]).query)["token"][0]
+    shown = {}
+    with api.browser() as browser:
+        browser.post("/organization", data={"organization": "payments"})
+        for kind, secret in {"token": api.token, "link": link}.items():
+            browser.post("/login", data={kind: secret, "browser_key": BROWSER_KEY})
+            shown[kind] = set(OF_PAGE.findall(page(browser, "/orders/new")))
+    assert shown == {"token": {"payments"}, "link": {"default"}}
 
 
 @pytest.fixture
