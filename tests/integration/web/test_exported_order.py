@@ -5,8 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from bs4 import BeautifulSoup
+from sqlalchemy import delete
 
 from control_plane.contract.declarations.orders import SHOW
+from control_plane.db.runs import Step
 from shared.events import AssistantStep, ChildStep, ReasoningStep, ToolCallStep, ToolResultStep, VerifyStep
 from tests.support.fleet import Api, PlayedRun
 from tests.support.patches import SMALL, deliver, many_lines
@@ -72,3 +74,13 @@ def test_an_order_at_work_is_exported_as_far_as_it_is_and_a_large_patch_up_to_a_
     late = exported(api, order)
     assert len(late.select("code.add")) <= 20_000
     assert [bool(each.select(".more")) for each in late.select(".file")] == [False] * 5 + [True]
+
+
+def test_an_exported_order_says_what_of_it_is_no_longer_stored(api: Api, run: PlayedRun) -> None:
+    play(run)
+    order = deliver(api, run)
+    with api.core.database.write() as db:
+        db.execute(delete(Step).where(Step.order_id == order))
+    removed = api.client.call(SHOW, order_id=order)["removed"]
+    conversation = exported(api, order).select("section")[-1]
+    assert [each.get_text() for each in conversation.select("p")] == [removed]
