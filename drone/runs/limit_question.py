@@ -33,11 +33,11 @@ class LimitQuestion:
         self._budget = budget
         self._asked = 0
         self._ended: MoneyUsedUp | None = None
-        """Why the run makes no call but one more, for its summary."""
+        """Why the run makes no further call, or only one more for its summary."""
         self._calls_left = 1
 
     def check_calls(self) -> None:
-        """Raise MoneyUsedUp after the summary."""
+        """Raise MoneyUsedUp after the summary, and after a denial."""
         if self._ended is not None and not self._calls_left:
             raise self._ended
 
@@ -78,6 +78,8 @@ class LimitQuestion:
             purse.raise_limit(used_up.least)
             raise Interrupted(Message(role="user", content=SUMMARIZE))
         if not answer.approved:
+            # Also for the parent of a child agent, which continues when that ends.
+            self._ended, self._calls_left = used_up, 0
             raise used_up
         if used_up.about == "limit":
             purse.raise_limit(answer.raise_usd or purse.limit)

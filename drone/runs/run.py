@@ -215,7 +215,8 @@ class _Run:
                 outcome = agent.go_on()
         else:
             outcome = agent.run(*opening, resumes=order.resumed is not None)
-        if assembled.plan is not None and assembled.plan.progress.state == "planning" and outcome.succeeded:
+        plans = assembled.plan is not None and assembled.plan.progress.state == "planning"
+        if plans and outcome.succeeded and assembled.budget.may_answer:
             outcome = agent.go_on(NOT_PRESENTED)
         # Before the project's commands: they check what the agent makes of the remarks.
         outcome = ChangeReview(order, context, workspace, assembled.budget).judge(outcome, agent)

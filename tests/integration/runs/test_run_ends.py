@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from drone.runs.pipe import EndRun
+from shared.budgets import Money
 from shared.clock import SystemClock
+from shared.control import Decide
 from shared.errors import Forbidden, Unreachable
-from shared.events import CommentStep, Delivered, ErrorStep, Prepared, RunEnded, UserStep, VerifyStep
+from shared.events import ApprovalStep, CommentStep, Delivered, ErrorStep, Prepared, RunEnded, UserStep, VerifyStep
+from shared.plans import PlanProgress
 from tests.support.extensions import write
 from tests.support.runs import Bench, said, shell
 from tests.support.sandboxes import ending_from_outside
@@ -187,6 +190,15 @@ def test_a_refusal_a_store_that_is_away_and_a_cancel_are_no_fault_of_the_order(
     end = bench.run(server.url)
     assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
     assert (end.receipt is not None, len(server.requests)) == (True, 2)
+
+
+def test_a_run_that_was_denied_more_steps_ends_also_without_a_plan(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.change(plan=PlanProgress(), money=Money(on_limit="ask"))
+    bench.limit(max_iterations=1, approval_timeout=1)
+    bench.controls.receive(Decide(run_id=bench.order.run_id, call_id="steps-1", approved=False))
+    end = bench.run(scripted([shell("ls")]).url)
+    assert (end.status, end.exit_status) == ("success", "max_iterations")
+    assert [step.call_id for step in bench.of(ApprovalStep)] == ["steps-1"]
 
 
 def test_a_run_whose_order_another_holds_stops_and_keeps_its_work(bench: Bench, scripted: ScriptedFactory) -> None:

@@ -75,6 +75,18 @@ def test_finishing_allows_one_more_answer_with_a_summary() -> None:
         question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
 
 
+def test_a_denial_holds_for_every_later_call_of_the_run_such_as_that_of_a_parent_after_its_child() -> None:
+    recorder, purse, used_up = KeptEvents(), Purse(1.0, 1.0, None, Money()), MoneyUsedUp("limit", "used up", 0.1)
+    question = LimitQuestion(recorder, HandClock(), 60, None)
+    with pytest.raises(MoneyUsedUp):
+        question.ask(used_up, purse, lambda _: Ruling(approved=False), lambda: None)
+    with pytest.raises(MoneyUsedUp):
+        question.check_calls()
+    with pytest.raises(MoneyUsedUp):
+        question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
+    assert [body.kind for body in recorder.bodies] == ["approval", "decision"]
+
+
 def test_a_run_that_declines_to_be_suspended_asks_about_money_under_the_same_id() -> None:
     purse, controls = Purse(1.0, 1.0, None, Money()), QuietControls()
     clock = Person(controls, {"the slot is needed": Suspended(), "money-1": Ruling(approved=True, raise_usd=0.5)})
