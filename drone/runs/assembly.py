@@ -345,7 +345,7 @@ def _summary_of_left(order: WorkOrder, recorder: Recorder, context: RunContext, 
     model = context.make_model(without_question(order), recorder, EndControls(context.controls, budget))
     recorder.doing("summarizing the branch that was left")
     try:
-        text = Summarizer(model, budget, Estimate(model, lambda: (), order.limits)).write(
+        text = Summarizer(model, recorder, budget, Estimate(model, lambda: (), order.limits)).write(
             order.session.left, "", Footer(request=order.prompt), _LEFT_INSTRUCTIONS
         )
     except (ModelCallFailed, LimitsExceeded) as failed:

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_
 from drone.agent.agent import Agent
 from drone.agent.budget import BudgetedControls, RunBudget
 from drone.agent.compaction.cut import head_and_tail
-from drone.agent.values import DeltaKind, ModelResponse
+from drone.agent.protocols import Recorder
+from drone.agent.values import DeltaKind, ModelResponse, OnDelta
 from drone.runs.context import RunContext
 from drone.runs.controls import EndControls
 from drone.runs.limit_question import without_question
@@ -120,7 +121,7 @@ class ChangeReview:
             Message(role="system", content=_SYSTEM),
             Message(role="user", content=_question(self.order.prompt, head_and_tail(change, most), response)),
         )
-        answer = model.answer(question, (), _quiet(controls))
+        answer = model.answer(question, (), _quiet(controls, context.recorder))
         self.budget.charge_recorded(answer.usage)
         return {
             "model": answer.model or reviewer.provider.model,
@@ -207,10 +208,11 @@ def _worst(said: Iterable[_SaidFinding]) -> Iterable[Finding]:
         yield Finding(file=file, line=each.line, severity=each.severity, text=shortened(each.text.strip(), _MOST_TEXT))
 
 
-def _quiet(controls: BudgetedControls) -> Callable[[DeltaKind, str], None]:
-    """Receives the answer while it streams, which is not shown: only its findings are."""
+def _quiet(controls: BudgetedControls, recorder: Recorder) -> OnDelta:
+    """Receives the answer while it streams, which is only a sign of progress: its findings are shown."""
 
     def received(_kind: DeltaKind, _text: str) -> None:
         controls.check()
+        recorder.delta("output", "")
 
     return received

@@ -101,6 +101,7 @@ class Bench:
         self.policy = Policy()
         self.sandbox = choose("none", os.environ)
         self.on_doing: Callable[[str], object] = lambda _: None
+        self.link = KeptLink(self._does)
         self.blobs: dict[str, bytes] = {}
         self.checkpoint_store: CheckpointStore | None = None
         self.secrets: Redactor | None = None
@@ -165,7 +166,7 @@ class Bench:
         with journal.opened(self.directory / "journal", identity, clock) as writer:
             context = RunContext(
                 boot_id="b" * 12,
-                recorder=JournalRecorder(writer, KeptLink(self._does), self.redactor),
+                recorder=JournalRecorder(writer, self.link, self.redactor),
                 controls=self.controls,
                 clock=clock,
                 sandbox=sandbox,

@@ -12,7 +12,7 @@ from drone.agent.budget import RunBudget
 from drone.agent.compaction.cut import head_and_tail, within
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.compaction.footer import Footer
-from drone.agent.protocols import Model
+from drone.agent.protocols import Model, Recorder
 from drone.agent.values import DeltaKind, ModelCallFailed
 from shared.messages import Message
 
@@ -31,6 +31,7 @@ class Summarizer:
     """Asks the model for summaries, on the run's budget."""
 
     model: Model
+    recorder: Recorder
     budget: RunBudget
     estimate: Estimate
 
@@ -106,16 +107,17 @@ class Summarizer:
                 ),
             ),
         )
-        answer = self.model.answer(question, (), self._within_budget)
+        answer = self.model.answer(question, (), self._on_delta)
         self.budget.charge_apart(answer.usage)
         text = answer.message.content.strip()
         if not text:
             raise ModelCallFailed("The model wrote no summary of the conversation.", error_class="format")
         return self.cut(text)
 
-    def _within_budget(self, _kind: DeltaKind, _text: str) -> None:
-        """Abort the stream when the budget is used up; the text of a summary is not shown while it streams."""
+    def _on_delta(self, _kind: DeltaKind, _text: str) -> None:
+        """Abort the stream when the budget is used up; the text of a summary is only a sign of progress."""
         self.budget.check()
+        self.recorder.delta("output", "")
 
 
 def _rendered(messages: Sequence[Message], longest: int) -> Iterator[str]:

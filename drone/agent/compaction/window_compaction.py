@@ -41,7 +41,7 @@ class WindowCompaction:
 
     def __post_init__(self) -> None:
         self._estimate = Estimate(self.model, self.tools, self.budget.limits)
-        self._summarizer = Summarizer(self.model, self.budget, self._estimate)
+        self._summarizer = Summarizer(self.model, self.recorder, self.budget, self._estimate)
         self._not_before = 0
 
     def learned(self, usage: Usage, messages: Sequence[Message]) -> None:

@@ -59,6 +59,9 @@ def test_remarks_go_to_the_agent_once_and_what_it_makes_of_them_is_delivered(
     assert "new file mode 100644" in question[1]["content"]
     assert "Write a file" in question[1]["content"]
     assert bench.last(Delivered).lines_added == 1
+    # Its answer is not shown while it streams, but is a sign of progress.
+    said = bench.link.said[bench.link.said.index(("doing", "waiting for the reviewer")) :]
+    assert ("progress", "") in said[: said.index(("recorded", ""))]
     # What it cost counts for the run.
     assert (step.usage.input_tokens, step.usage.output_tokens) == (1000, 100)
     assert end.stats.input_tokens >= 1000

@@ -100,6 +100,8 @@ def test_a_summary_stands_for_all_but_the_system_prompt_and_a_quarter_of_a_windo
     assert "[person]\nWhat is the port?\n\n[agent]\nIt is 8421." in question[1].content
     stats = around.budget.stats()
     assert (stats.input_tokens, stats.output_tokens, stats.cost_usd, around.budget.iterations) == (900, 7, 0.01, 0)
+    # Its text is not shown, but is a sign of progress.
+    assert around.recorder.deltas == [("output", "")]
 
 
 def test_a_second_compaction_folds_the_first_summary_in() -> None:
