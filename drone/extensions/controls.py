@@ -31,10 +31,11 @@ class HeldControls:
     def stop_waiting(self) -> bool:
         """Whether the run has to end. A user's interruption does not end it, and is held until the next check."""
         if not self._ends():
-            try:
-                self._controls.check()
-            except InterruptLoop as signal:
-                with self._lock:
+            # Under the lock: a message is always either here or in the run's controls.
+            with self._lock:
+                try:
+                    self._controls.check()
+                except InterruptLoop as signal:
                     self._held.append(signal)
         return self._ends()
 
@@ -58,9 +59,7 @@ class HeldControls:
     def left_over(self) -> list[str]:
         """Take the user messages in held signals, which no check will raise any more."""
         with self._lock:
-            held, self._held = self._held, []
-        interruptions = (signal for signal in held if isinstance(signal, Interrupted))
-        return [message.content for signal in interruptions for message in signal.messages]
+            return self._interruptions()
 
     # --- for the loop ---------------------------------------------------------------------
 
@@ -78,7 +77,10 @@ class HeldControls:
             # The loop calls this when the calls of a message are done; the check that follows ends the run.
             self._step_is_over = True
             return []
-        return self._controls.steering()
+        with self._lock:
+            # Nothing is running that could be interrupted: a held interruption is now an ordinary message.
+            held = [UserMessage(text) for text in self._interruptions()]
+            return held or self._controls.steering()
 
     def follow_ups(self) -> list[UserMessage]:
         return [] if self._end_after_step is not None else self._controls.follow_ups()
@@ -96,6 +98,12 @@ class HeldControls:
 
     def _ends(self) -> bool:
         return any(not isinstance(signal, Interrupted) for signal in self._held)
+
+    def _interruptions(self) -> list[str]:
+        """Take the user messages in held signals. Holds the lock."""
+        taken = [signal for signal in self._held if isinstance(signal, Interrupted)]
+        self._held = [signal for signal in self._held if signal not in taken]
+        return [message.content for signal in taken for message in signal.messages]
 
     def _next_held(self) -> InterruptLoop:
         """Take the signal that ends the run, if there is one, otherwise the first."""

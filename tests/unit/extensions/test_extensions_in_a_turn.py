@@ -95,6 +95,18 @@ def test_a_cancel_does_not_wait_for_a_handler_and_an_interruption_does_and_is_no
     loop.extensions.hooks.on("agent_start", lambda *_: loop.extensions.controls.stop_waiting())
     loop.run()
     assert loop.told[0] == ("user", "Stop that.")
+    # Also when the model has stopped: who asks then whether the run is to end takes no message from the loop.
+    loop = ExtendedLoop([says("Done."), says("Stopped.")])
+    signals = [said]
+
+    def asks(_: object, context: Any) -> None:
+        loop.controls.signal = signals.pop() if signals else None
+        assert not context.signal.aborted
+
+    loop.extensions.hooks.on("turn_end", asks)
+    loop.run()
+    assert loop.told == [("assistant", "Done."), ("user", "Stop that."), ("assistant", "Stopped.")]
+    assert loop.kinds.count("comment") == 0
 
 
 def extended(tmp_path: Path, code: str, *script: dict[str, object], prompt: str = "Do it.") -> ExtendedLoop:
