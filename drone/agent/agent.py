@@ -71,6 +71,8 @@ class Agent:
     """None: a conversation that exceeds the window ends the run."""
     ids: set[str] = field(default_factory=set)
     """Call ids in use; a child shares its parent's, so that a decision on one call never applies to another."""
+    compose: Callable[[str], str] = lambda prompt: prompt
+    """Returns the message that opens the run, given the user's prompt as extensions pass it on."""
     notices: Callable[[], Sequence[Message]] = tuple
     """Messages of the run itself for the next question only; they are not added to the transcript."""
     on_step: Callable[[Message], None] | None = None
@@ -123,10 +125,10 @@ class Agent:
     ) -> Outcome:
         """Step until the model stops or a limit is reached, and return the outcome.
 
-        `source` is the author of the opening message. `resumes`: calls without a result at the end of the history are
-        run before that message, since the earlier run was suspended there. A Preempted without an outcome propagates to
-        the caller, which knows why the run had to stop, and so does any error that is a bug. Raises Conflict while the
-        agent is busy.
+        `source` is the author of the opening message; `compose` and extensions apply to a prompt only. `resumes`: calls
+        without a result at the end of the history are run before that message, since the earlier run was suspended
+        there. A Preempted without an outcome propagates to the caller, which knows why the run had to stop, and so does
+        any error that is a bug. Raises Conflict while the agent is busy.
 
         The run may continue with `go_on`; however it ends, call `end` once, when nothing follows.
         """
@@ -179,7 +181,7 @@ class Agent:
         self._has_begun = True
         self.guardrails.turn_starts()
         self.hooks.notify(hook.SessionStart(bool(history)))
-        prompt = self.hooks.input(prompt)
+        opening = self.compose(self.hooks.input(prompt)) if source == "prompt" else prompt
         system = self.hooks.system_prompt(system)
         past = repaired(self.hooks.context(repaired(history, open_end=resumes)), open_end=resumes)
         self.ids.update(call_ids(past))
@@ -187,7 +189,7 @@ class Agent:
         self._calls = self._call_runner()
         self._budget.start()
         self._record.open(system, past)
-        self._opening = (prompt, source)
+        self._opening = (opening, source)
         if not self.transcript.open_calls():
             self._open()
         self.hooks.notify(hook.AgentStart())

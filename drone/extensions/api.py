@@ -108,7 +108,7 @@ class Api:
 
     def memory(self, provider: object) -> None:
         """Add a memory: `recall(prompt)` returns what the model is told below the prompt, '' for nothing;
-        `remember(prompt, response)`, if it has that, is called once when the run has ended.
+        `remember(prompt, response)`, if it has that, is called once when the run has ended, with the prompt as written.
 
         Raises TypeError for an object without `recall`.
         """
@@ -116,16 +116,14 @@ class Api:
         recall, remember = getattr(provider, "recall", None), getattr(provider, "remember", None)
         if isinstance(provider, type) or not callable(recall):
             raise TypeError("a memory must be an object with recall(prompt)")
-        prompts: list[str] = []
 
         def recalled(event: Any, _context: ExtensionContext) -> str | None:
-            prompts.append(event.text)
             found = str(recall(event.text) or "").strip()[:MAX_MEMORY]
             return f"{event.text}\n\n<memory>\n{found}\n</memory>" if found else None
 
-        def remembered(event: Any, _context: ExtensionContext) -> None:
-            if callable(remember) and prompts:
-                remember(prompts[-1], event.outcome.response)
+        def remembered(event: Any, context: ExtensionContext) -> None:
+            if callable(remember):
+                remember(context.prompt, event.outcome.response)
 
         self.on("input", recalled)
         self.on("agent_end", remembered)

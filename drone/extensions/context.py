@@ -83,6 +83,9 @@ class Running(Protocol):
     def model(self) -> str: ...
 
     @property
+    def prompt(self) -> str: ...
+
+    @property
     def session(self) -> SessionManager: ...
 
     @property
@@ -121,6 +124,7 @@ class RunningAgent:
     model: str
     compact_now: Callable[[str], bool]
     """Compacts the agent's conversation between two runs of the loop."""
+    prompt: str = ""
     session_name: str = ""
     mode: str = "build"
     models: Sequence[RegisteredModel] = ()
@@ -179,6 +183,11 @@ class ExtensionContext:
     def model(self) -> str:
         """The provider's name for the model."""
         return self._running.model
+
+    @property
+    def prompt(self) -> str:
+        """The user's prompt as written, also in a resumed run."""
+        return self._running.prompt
 
     @property
     def session_manager(self) -> SessionManager:

@@ -43,7 +43,7 @@ PROMPT_FOLDER = "prompt"
 
 @dataclass(frozen=True)
 class Assembled:
-    """An agent ready to run, and its first messages."""
+    """An agent ready to run, its system prompt, and the user's prompt or the message that replaces it."""
 
     agent: Agent
     system: str
@@ -120,7 +120,7 @@ class _Assembly:
         return Assembled(agent, system, prompt, self._budget, self._nudge(agent, toolbox), self._plan)
 
     def _opening(self, parts: PromptParts, agent: Agent) -> str:
-        """The first message of this run: the prompt, or a note that it continues an earlier run's work."""
+        """The user's prompt, which the agent completes, or a note that this run continues an earlier run's work."""
         if self._order.resumed is not None:
             return resumed_prompt(self._order.resumed, self._order.team, in_place=not self._workspace.fresh)
         start = self._workspace.start
@@ -132,7 +132,15 @@ class _Assembly:
             note_of_submodules(self._workspace.session.submodules),
         )
         note = "\n\n".join(filter(None, notes))
-        return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts, note)
+        agent.compose = partial(self._composed, parts, note)
+        return self._order.prompt
+
+    def _composed(self, parts: PromptParts, note: str, prompt: str) -> str:
+        """The first message of a run with this prompt."""
+        order, reported = self._order.model_copy(update={"prompt": prompt}), len(parts.problems)
+        text = user_prompt(order, self._workspace.path, self._context.clock.now(), parts, note)
+        self._report("E-PROMPT", parts.problems[reported:])
+        return text
 
     def _servers(self, stack: ExitStack) -> McpServers:
         """Start the MCP servers of the drone's owner, and the project's if the owner allows that."""
@@ -291,6 +299,7 @@ class _Assembly:
                 session_id=self._order.session.id,
                 model=self._order.provider.model,
                 compact_now=agent.compact,
+                prompt=self._order.prompt,
                 session_name=self._order.session.name,
                 mode=self._order.mode.name if self._order.mode else self._order.session.mode,
                 models=[

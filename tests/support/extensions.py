@@ -72,7 +72,7 @@ class ExtendedLoop(Loop):
         common = (self.model, self.toolbox, mine.recorder, mine.controls, self.limits, self.clock)
         self.agent = Agent(*common, hooks=mine.hooks, guardrails=mine.guardrails)
         place = (self.agent, mine.controls, mine.recorder, Path("/workspace"), "s1", "scripted", lambda _: False)
-        mine.bind(RunningAgent(*place, models=[RegisteredModel("scripted", "scripted", None)]))
+        mine.bind(RunningAgent(*place, self.prompt, models=[RegisteredModel("scripted", "scripted", None)]))
 
     def run(self, *history: Message) -> Outcome:
         try:

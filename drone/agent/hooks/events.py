@@ -28,7 +28,9 @@ class SessionStart(HookEvent):
 
 @dataclass(frozen=True)
 class Input(HookEvent):
-    """The prompt as the user wrote it. A handler may return the text that the model is given instead."""
+    """The prompt as the user wrote it; not in a resumed run. A handler may return the text that the model is given
+    instead.
+    """
 
     name = "input"
     text: str

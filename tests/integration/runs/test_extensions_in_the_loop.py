@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from drone.agent.hooks.events import EVENTS
+from shared.clock import SystemClock
+from shared.events import CheckpointStep, UserStep
 from tests.support.documents import ROOT
 from tests.support.extensions import ExtendedLoop, write
 from tests.support.local_runs import call
+from tests.support.runs import Bench, KeptCheckpoints, going_on, shell
 from tests.support.scripted import calls, says
+from tests.support.scripted_model import ScriptedModel
 
 DOCUMENT = (ROOT / "docs" / "extensions.md").read_text(encoding="utf-8")
 EXTENSION, GUARDRAIL = re.findall(r"(?s)```python\n(.*?)```", DOCUMENT)
@@ -39,6 +45,51 @@ def test_the_extension_and_the_guardrail_of_the_document_do_what_it_says(tmp_pat
     loop.run()
     assert loop.extensions.guardrails.names == ["loop_detection", "no_push"]
     assert results(loop)[1] == "git push"
+
+
+HEARS = """
+    import json
+    from pathlib import Path
+
+    def note(*heard):
+        with Path(__file__).with_suffix(".json").open("a") as notes:
+            print(json.dumps(heard), file=notes)
+
+    class Memory:
+        def recall(self, prompt):
+            note("recall", prompt)
+            return "It is slow."
+
+        def remember(self, prompt, response):
+            note("remember", prompt)
+
+    def extend(api):
+        api.on("input", lambda event, context: note("input", event.text))
+        api.command("deploy", "Deploy it.", lambda arguments, context: f"Deploy to <{arguments}>.")
+        api.memory(Memory())
+"""
+
+
+def heard(bench: Bench, *script: dict[str, object]) -> list[tuple[str, str]]:
+    """Run the order with an extension that notes what it hears of the prompt."""
+    file = write(bench.directory / "home", "extensions/hears.py", HEARS)
+    bench.run_with_model(ScriptedModel(list(script), SystemClock()))
+    notes = file.with_suffix(".json").read_text(encoding="utf-8").splitlines()
+    return [tuple(json.loads(note)) for note in notes]
+
+
+def test_extensions_hear_the_prompt_alone_and_of_a_resumed_run_only_at_its_end(
+    bench: Bench, another: Callable[[str], Bench]
+) -> None:
+    bench.checkpoint_store, second = KeptCheckpoints(), another("second")
+    bench.change(prompt="/deploy staging")
+    given = heard(bench, shell("touch made"), says("Done."))
+    remembered = ("remember", "/deploy staging")
+    assert given == [("input", "/deploy staging"), ("recall", "Deploy to <staging>."), remembered]
+    text = bench.of(UserStep)[0].text
+    assert text.startswith("Deploy to <staging>.\n\n<memory>\nIt is slow.\n</memory>\n\n<situation>\n")
+    going_on(bench, second, next(event.seq for event in bench.events if isinstance(event.body, CheckpointStep)))
+    assert heard(second, says("Done.")) == [remembered]
 
 
 def test_ephemeral_messages_reach_the_endpoint_once_each_and_are_stored_nowhere(tmp_path: Path) -> None:
