@@ -35,6 +35,7 @@ from shared.work_order import Limits
 SPAWN = "spawn"
 _NOT_FOR_CHILDREN = {
     SPAWN: "a child agent cannot have children; do this part yourself.",
+    "todo": "a child agent cannot keep a to-do list; users see its parent's.",
     "answer_review": "a child agent cannot answer a review; put it in your answer.",
     "remember": "a child agent cannot propose notes; put it in your answer.",
     "add_comment": "a child agent cannot write to the thread; put it in your answer.",

@@ -22,12 +22,12 @@ from tests.support.scripted_model import ScriptedModel
 
 
 class Toolbox(EchoToolbox):
-    """The echo tools, and `spawn`."""
+    """The echo tools, `spawn` and `todo`."""
 
     children: Children
 
     def specs(self) -> list[ToolSpec]:
-        return [*super().specs(), ToolSpec(SPAWN, "Let a child do it.")]
+        return [*super().specs(), ToolSpec(SPAWN, "Let a child do it."), ToolSpec("todo", "Keep a list.")]
 
     def execute(self, call: ToolCall) -> ToolResult:
         if call.name != SPAWN:
@@ -101,6 +101,11 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it_or
     deeper = Family([spawns("Look."), spawns("Look deeper."), says("did it myself"), says("done")])
     deeper.run()
     assert deeper.results == ["did it myself"]
+    listed = Family(
+        [spawns("Look."), {"tool_calls": [{"name": "todo", "arguments": {}}]}, says("found it"), says("done")]
+    )
+    listed.run()
+    assert (listed.toolbox.ran, listed.children[3]["is_error"]) == ([], True)
     blocked = Family([spawns("Look."), calls("a"), says("could not"), says("done")])
     blocked.toolbox.children = replace(blocked.toolbox.children, hooks=NoEcho())
     blocked.run()
