@@ -17,6 +17,7 @@ from drone.agent.values import ToolResult
 from drone.sandbox.protocol import Check
 from drone.tools.arguments import FileReadArguments, GlobArguments, GrepArguments
 from drone.tools.beneath import directory_of, open_in
+from drone.tools.paths import printable
 from drone.tools.search import ENTRIES, Search
 from drone.tools.wrong_use import WrongUse
 from shared.redaction import cut_short
@@ -127,18 +128,13 @@ def _listing(directory: int) -> str:
 
 
 def _entry_line(directory: int, entry: os.DirEntry[str]) -> str:
-    name = _printable(entry.name)
+    name = printable(entry.name)
     try:
         if entry.is_symlink():
-            return f"{name} -> {_printable(os.readlink(entry.name, dir_fd=directory))}"
+            return f"{name} -> {printable(os.readlink(entry.name, dir_fd=directory))}"
         if entry.is_dir(follow_symlinks=False):
             return f"{name}/"
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return f"{name}  (no longer exists)"
     return f"{name}  ({status.st_size:,} bytes)" if stat.S_ISREG(status.st_mode) else f"{name}  (not a file)"
-
-
-def _printable(name: str) -> str:
-    """File names are bytes: a name that is not UTF-8 must not break the transcript."""
-    return name.encode(errors="surrogateescape").decode(errors="replace")

@@ -51,7 +51,12 @@ def locate(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Locate
 def shown(workspace: Path, path: Path) -> str:
     """The path as the model should use it: relative to the workspace, absolute if it is elsewhere."""
     root = workspace.resolve()
-    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+    return printable((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
+
+
+def printable(name: str) -> str:
+    """File names are bytes: a name that is not UTF-8 must not break the transcript."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def is_special(path: Path) -> bool:

@@ -148,6 +148,17 @@ def test_a_file_of_5_gb_can_be_read_replaced_and_found_and_is_not_loaded(call: C
     assert call("file_read", path=".").output == "huge  (5 bytes)\ntext  (5,000,000,000 bytes)"
 
 
+def test_a_link_to_a_file_whose_name_is_not_utf8_is_edited_and_answered_in_utf8(call: Call, workspace: Path) -> None:
+    (workspace / "menu").symlink_to(os.fsdecode(b"caf\xe9"))
+    answers = [
+        call("file_write", path="menu", content="one"),
+        call("editor", command="str_replace", path="menu", old_str="one", new_str="two"),
+        call("editor", command="undo_edit", path="menu"),
+    ]
+    assert [answer.output.encode().decode().count("caf\N{REPLACEMENT CHARACTER}") for answer in answers] == [1] * 3
+    assert (workspace / "menu").read_text() == "one"
+
+
 ENDS = [
     b"\n",
     b"\r\n",
