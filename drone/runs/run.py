@@ -74,6 +74,8 @@ class _Run:
         self._context = context
         self._record = context.recorder.record
         self._workspace: Workspace | None = None
+        self._is_restored = order.resumed is None
+        """The workspace contains the work of the run that this one resumes, if there is one."""
         self._stats: Callable[[], Stats] = Stats
         """Returns what was spent so far."""
         self._verification = Verification.NOT_REACHED
@@ -84,7 +86,9 @@ class _Run:
         # Before the delivery: no process that the agent left running may change the files while they are committed.
         ended = self._end_processes()
         if self._workspace is not None:
-            conclusion = self._delivered(conclusion, self._workspace)
+            # Else the delivery would replace the work of the earlier run with less, also on the remote.
+            if self._is_restored:
+                conclusion = self._delivered(conclusion, self._workspace)
             # Before the last event: the session's next order may start as soon as that is known.
             self._workspace.close()
         if conclusion.status != "success" and self._context.checkpoint_store is not None:
@@ -179,6 +183,7 @@ class _Run:
         """Restore the workspace to the earlier run's state. Raises FleetFault if the checkpoint is unavailable."""
         self._phase("preparing", "restoring the checkpoint")
         workspace.go_back(resumed, self._context.store.get)
+        self._is_restored = True
         kept_on_disk = resumed.kept_on_disk if workspace.fresh else ()
         self._record(
             ResumedStep(

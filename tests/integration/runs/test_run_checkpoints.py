@@ -13,6 +13,7 @@ import pytest
 
 from drone.runs.checkpoints import MOST_PATCH
 from drone.runs.context import CheckpointPart
+from drone.runs.pipe import EndRun
 from shared.events import (
     AssistantStep,
     CheckpointStep,
@@ -184,7 +185,26 @@ def test_what_was_spent_before_counts_and_a_missing_checkpoint_is_the_fleets_fau
     going_on(bench, third, checkpoint(bench, 0), bundle=None, bundle_run=None)
     end = third.run(server.url)
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
-    assert third.last(ErrorStep).code == "E-CHECKPOINT"
+    assert (third.last(ErrorStep).code, third.of(Delivered)) == ("E-CHECKPOINT", [])
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [("false", ("failed", "refused")), ("sleep 60", ("preempted", "canceled"))],
+    ids=["set-up fails", "canceled"],
+)
+def test_a_run_that_ends_before_its_checkpoint_is_restored_delivers_nothing_over_the_work_of_the_run_before(
+    bench: Bench, scripted: ScriptedFactory, another: Another, ends: str, status: tuple[str, str]
+) -> None:
+    server = scripted([shell("echo a > a"), says("Done.")])
+    bench.run(server.url)
+    second = another("second")
+    going_on(bench, second, checkpoint(bench, 0))
+    second.change_project(setup=(f"touch generated; {ends}",))
+    cancel = EndRun(wish="cancel", reason="not needed")
+    second.on_doing = lambda doing: second.controls.receive(cancel) if "sleep" in doing else None
+    end = second.run(server.url)
+    assert ((end.status, end.exit_status), second.of(ResumedStep, Delivered)) == (status, [])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a file that even its owner may not change")
