@@ -387,7 +387,7 @@ class Agent:
 
     def _make_room(self) -> None:
         """Compact before the question if requested, or if the window would be too full."""
-        if self.compaction is None or self._budget.finishes:
+        if self.compaction is None or self._budget.ends_with is not None:
             return
         asked = self.controls.compaction_asked()
         try:
@@ -446,5 +446,8 @@ class Agent:
             # User messages that arrived meanwhile are not lost: the model stops only when none are waiting.
             if self.take_up_messages():
                 return None
-            return signal.outcome or Outcome(ExitStatus.SUBMITTED, "The model submitted its work.")
+            done = signal.outcome or Outcome(ExitStatus.SUBMITTED, "The model submitted its work.")
+            # A summary at a limit is no end of the work.
+            limit = self._budget.ends_with
+            return done if limit is None else replace(limit, response=done.response)
         return signal.outcome

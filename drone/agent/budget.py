@@ -38,8 +38,8 @@ class RunBudget:
         """A reminder allows only a few more answers: that is no limit of the user's."""
         self.asks = False
         """The money is bounded before each call, and at its limit a person is asked: no check may end the run first."""
-        self.finishes = False
-        """One more answer is paid for, a summary of the work: no call is left to compact the conversation."""
+        self.ends_with: Outcome | None = None
+        """How the run ends after one more answer, its summary: no call is left to compact the conversation."""
         self.on_apart: Callable[[Usage], None] | None = None
         """Called with spending that is in no answer of the loop, to record it."""
 

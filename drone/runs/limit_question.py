@@ -74,7 +74,7 @@ class LimitQuestion:
         if answer.finish and used_up.about == "limit":
             self._ended = used_up
             if self._budget is not None:
-                self._budget.finishes = True
+                self._budget.ends_with = used_up.outcome
             purse.raise_limit(used_up.least)
             raise Interrupted(Message(role="user", content=SUMMARIZE))
         if not answer.approved:

@@ -21,11 +21,12 @@ LISTED = "openai/gpt-4o-mini"
 TOO_LITTLE = "0.0005"
 """USD: less than the shortest useful answer of this model may cost."""
 FIVE = [*(shell(f"echo {number} >> steps.txt") for number in range(5)), {"text": "Five steps done."}]
+HALF = {"text": "Half done. The other half is left."}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer({**SCRIPTS, "five": FIVE}) as started:
+    with ScriptedServer({**SCRIPTS, "five": FIVE, "half": [HALF]}) as started:
         yield started
 
 
@@ -57,14 +58,16 @@ def test_an_order_stops_at_its_limit_before_the_call_that_may_exceed_it_or_asks(
     assert stopped["stats"]["cost_usd"] <= limit
 
     words = ("Five steps, script:five", "--cost-limit", TOO_LITTLE, "--on-limit", "ask")
-    raised, finished = (fleet.submit(*words, project="free") for _ in range(2))
+    raised = fleet.submit(*words, project="free")
+    finished = fleet.submit("Summarize, script:half", *words[1:], project="free")
     assert "--raise USD" in until_it_waits(fleet, raised)["reason"]
     assert fleet.fleet("approve", raised["id"], "--raise", "0.5").returncode == 0
     assert fleet.ended(raised["id"])["response"] == "Five steps done."
     until_it_waits(fleet, finished)
     calls = len(server.requests)
     assert fleet.fleet("deny", finished["id"], "--finish").returncode == 0
-    assert fleet.ended(finished["id"])["exit_status"] == "cost_limit"
+    ended = fleet.ended(finished["id"])
+    assert (ended["status"], ended["exit_status"], ended["response"]) == ("failed", "cost_limit", HALF["text"])
     assert "Answer with a summary" in server.requests[calls]["messages"][-1]["content"]
 
 

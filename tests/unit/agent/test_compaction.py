@@ -24,7 +24,7 @@ from drone.agent.values import ModelCallFailed, ToolSpec
 from shared.errors import Conflict, LimitsExceeded
 from shared.events import Body, Usage
 from shared.messages import Message
-from shared.outcome import ExitStatus
+from shared.outcome import ExitStatus, Outcome
 from shared.transcripts import messages_of, summary_message
 from shared.work_order import Limits
 from tests.support.compactions import (
@@ -194,7 +194,7 @@ def test_a_turn_compacts_between_two_steps_and_after_an_overflow_and_goes_on() -
 
 def test_the_last_call_of_a_run_that_finishes_is_not_used_for_a_compaction() -> None:
     around = Compacting(script=[says("It is half done.")])
-    around.budget.finishes, around.controls.to_compact = True, ""
+    around.budget.ends_with, around.controls.to_compact = Outcome(ExitStatus.COST_LIMIT, "used up"), ""
     outcome = around.agent.run("You are tested.", long_conversation()[1:], "Answer with a summary.")
     assert (outcome.response, around.steps) == ("It is half done.", [])
 

@@ -17,12 +17,12 @@ from shared.budgets import Money
 from shared.errors import Interrupted, Suspended
 from shared.events import ApprovalStep, DecisionStep
 from shared.messages import Message
-from shared.outcome import ExitStatus
+from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
 from tests.support.people import Person
 from tests.support.runs import order_for
-from tests.support.scripted import Loop, calls, says
+from tests.support.scripted import Loop, calls, says, submits
 
 # --- money ---------------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ def test_finishing_allows_one_more_answer_with_a_summary() -> None:
         question.ask(used_up, purse, lambda _: Ruling(approved=False, finish=True), lambda: None)
     assert "summary" in summary.value.messages[0].content
     assert purse.limit == pytest.approx(1.1)
-    assert budget.finishes
+    assert budget.ends_with is used_up.outcome
     question.check_calls()
     assert question.count_call()
     with pytest.raises(MoneyUsedUp):
@@ -85,6 +85,16 @@ def test_a_denial_holds_for_every_later_call_of_the_run_such_as_that_of_a_parent
     with pytest.raises(MoneyUsedUp):
         question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
     assert [body.kind for body in recorder.bodies] == ["approval", "decision"]
+
+
+def test_a_run_that_finishes_ends_at_its_cost_limit_with_the_summary_as_its_response() -> None:
+    for answer in (says("Half done."), submits("Half done.")):
+        budget = RunBudget(Limits(), HandClock())
+        with pytest.raises(Interrupted):
+            about_money(Ruling(approved=False, finish=True), budget=budget)
+        loop = Loop([answer])
+        loop.agent = replace(loop.agent, budget=budget)
+        assert loop.run() == Outcome(ExitStatus.COST_LIMIT, "used up", "Half done.")
 
 
 def test_a_run_that_declines_to_be_suspended_asks_about_money_under_the_same_id() -> None:
