@@ -30,7 +30,7 @@ class Merge:
     commit: str
     """What there is now: a merge commit, or one of the two sides if it contains the other."""
     conflicts: tuple[str, ...] = ()
-    """Files with conflicts."""
+    """Files with conflicts; bytes of their names that are no text are lone surrogates."""
 
 
 def merge(git: Git, base: str, theirs: str, source: str, at: datetime) -> Merge:
@@ -73,7 +73,7 @@ def has_conflicts(merges: tuple[Merge, ...]) -> bool:
 
 def note_for_model(merges: tuple[Merge, ...]) -> str:
     """What the agent must know: nothing if there were no conflicts."""
-    files = _conflicts(merges)
+    files = [_shown(name) for name in _conflicts(merges)]
     if not files:
         return ""
     listed = "".join(f"\n- {name}" for name in files[:_LISTED])
@@ -91,15 +91,28 @@ def note_for_users(merges: tuple[Merge, ...]) -> str:
     if not merges:
         return ""
     what = f"Merged the work of {' and '.join(merge.source for merge in merges)} into the base"
-    files = _conflicts(merges)
+    files = [_shown(name) for name in _conflicts(merges)]
     shown = ", ".join(files[:_LISTED]) + (f" and {len(files) - _LISTED} more" if len(files) > _LISTED else "")
     return f"{what}; the agent resolves the conflicts in {shown}." if files else f"{what}, without conflicts."
 
 
 def marker_check(merges: tuple[Merge, ...]) -> str | None:
     """A shell command that fails while conflict markers are left; None if there were no conflicts."""
-    files = _conflicts(merges)
-    return f"! grep -sE '{_MARKERS}' -- {shlex.join(files)}" if files else None
+    files = " ".join(map(_quoted, _conflicts(merges)))
+    # What is found decides: the exit code of grep is that of an error if one of the files no longer exists.
+    return f"! grep -sE '{_MARKERS}' -- {files} | grep ." if files else None
+
+
+def _quoted(name: str) -> str:
+    """The name for a shell, as text that can be recorded: bytes that are no text are escaped."""
+    if name == _shown(name):
+        return shlex.quote(name)
+    octal = "".join(f"\\0{byte:03o}" for byte in name.encode(errors="surrogateescape"))
+    return f"\"$(printf %b '{octal}')\""
+
+
+def _shown(name: str) -> str:
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _conflicts(merges: tuple[Merge, ...]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,21 @@ def test_conflicts_are_committed_with_markers_named_and_checked_also_where_a_run
     resumed = order.model_copy(update={"resumed": Resumed(run_id="run1", seq=3, base=workspace.base_commit)})
     there = prepared(elsewhere, resumed)
     assert (there.base_commit, marker_check(there.start.merges)) == (workspace.base_commit, check)
+
+
+def test_markers_are_found_beside_a_deleted_file_and_in_one_whose_name_is_not_unicode(
+    workspaces: Workspaces, remote: Path
+) -> None:
+    odd = os.fsdecode(b"caf\xe9's.py")
+    one, two = (work(remote, order, {"calc.py": f"{order}\n", odd: f"{order}\n"}) for order in (ONE, TWO))
+    workspace = prepared(workspaces, after(remote, one, two))
+    merges = workspace.start.merges
+    check = marker_check(merges) or ""
+    for line, resolved in (("rm calc.py", False), ("echo 1 > caf*.py", True)):
+        does(workspace, line)
+        assert (line, shell(workspace.sandbox, workspace.path, check).return_code == 0) == (line, resolved)
+    assert "caf\ufffd's.py, calc.py" in note_for_users(merges)
+    assert all(text.encode() for text in (check, note_for_model(merges)))
 
 
 def test_a_run_that_continues_elsewhere_takes_the_merged_base_from_the_checkpoint(
