@@ -280,8 +280,8 @@ class _Run:
             return conclusion
 
         judged = self._judged(part)
-        # A delivery error fails a successful run; a failure stays as it is.
-        return judged if conclusion.status == "success" else conclusion
+        # A delivery error fails a successful run, whose answer is kept; a failure stays as it is.
+        return replace(judged, response=conclusion.response) if conclusion.status == "success" else conclusion
 
     def _check(self, conclusion: RunConclusion) -> SecretCheck | None:
         if self._context.secrets is None:

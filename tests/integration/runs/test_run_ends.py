@@ -186,6 +186,7 @@ def test_a_refusal_a_store_that_is_away_and_a_cancel_are_no_fault_of_the_order(
     bench.refuse_url, bench.refuse_blobs = None, Unreachable("the control plane does not answer", code="E")
     end = bench.run(server.url)
     assert (end.status, end.order_at_fault, end.reason) == ("failed", False, "the control plane does not answer")
+    assert end.response == "Done."
     bench.controls.receive(CANCEL)
     end = bench.run(server.url)
     assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
