@@ -202,20 +202,33 @@ def _project(core: Core, project: Project, order: Order) -> OrderProject:
         git_url=_git_url(core, project),
         branch=project.branch,
         setup=tuple(project.setup),
-        verify=tuple(project.verify if order.verify is None else order.verify),
+        verify=_verify(project, order),
         trailers=tuple(project.trailers),
     )
 
 
-def _session(db: Session, chat: Chat, order: Order, way: Sequence[SessionEntry]) -> OrderSession:
+def _verify(project: Project, order: Order) -> tuple[str, ...]:
+    """The order's own commands, else the project's, which say nothing about an order that may only read."""
+    if order.verify is not None:
+        return tuple(order.verify)
+    # The check of a project runs its commands, and is in mode plan.
+    reads_only = order.purpose == "work" and _base_mode(order) == "plan"
+    return () if reads_only else tuple(project.verify)
+
+
+def _base_mode(order: Order) -> str:
+    """The built-in mode that the order's mode counts as."""
     own = order.mode_definition
-    mode = order.mode if own is None else "plan" if own["read_only"] else "build"
+    return order.mode if own is None else "plan" if own["read_only"] else "build"
+
+
+def _session(db: Session, chat: Chat, order: Order, way: Sequence[SessionEntry]) -> OrderSession:
     leaf = way[-1].id if way else None
     return OrderSession.model_validate(
         {
             "id": chat.id,
             "name": chat.name,
-            "mode": mode,
+            "mode": _base_mode(order),
             "leaf": leaf,
             "compact": chat.compact,
             **left_branch(db, chat, order, way),

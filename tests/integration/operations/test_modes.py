@@ -50,6 +50,21 @@ def test_an_order_carries_its_modes_text_and_tools_to_the_drone(core: Core, admi
         assert order_as_sent(core, order.id).mode == meant
 
 
+def test_the_projects_commands_do_not_verify_an_order_that_changes_no_files(core: Core, admin: Caller) -> None:
+    """Commands of its own do."""
+    make_project(core, admin, verify=["pytest -q"])
+    make_drone(core, admin, concurrency=4)
+    define(core, admin, read_only=True)
+    cases: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
+        ({"mode": "plan"}, ()),
+        ({"mode": "docs"}, ()),
+        ({"mode": "build"}, ("pytest -q",)),
+        ({"mode": "plan", "verify": ["test -e src"]}, ("test -e src",)),
+    )
+    for given, verify in cases:
+        assert order_as_sent(core, submit(core, admin, **given).id).project.verify == verify
+
+
 def test_a_projects_mode_goes_before_the_organizations_of_that_name(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     make_project(core, admin, "other")

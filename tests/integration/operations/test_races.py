@@ -181,6 +181,7 @@ def test_an_order_judges_by_the_rubric_and_its_choice_is_pushed(running: Plane) 
         ends(drone, order)
     ((drone, judge),) = begun(running, 1)
     assert (judge.session.mode, "Short is good." in judge.prompt) == ("plan", True)
+    assert judge.project.verify == ()
     assert ('letter="A"' in judge.prompt, 'letter="B"' in judge.prompt) == (True, True)
     assert shown(running, document).race.status == "judging"
     assert to_decide(running) == []
