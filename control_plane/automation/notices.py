@@ -45,11 +45,12 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
     """Notify of the end of an order; the small services of the control plane are not reported."""
     if order.purpose != "work":
         return
+    race = race_of(db, order)
     data = {
         "order": order.id,
         "status": order.status,
         "exit_status": order.exit_status,
-        "outcome": outcome_of(order, in_race=race_of(db, order) is not None),
+        "outcome": outcome_of(order, may_push=race is None or race.winner_id == order.id),
         "reason": order.reason,
         "task": order.task_id,
         "branch": order.branch,

@@ -305,6 +305,8 @@ def _run_ended(context: EventContext, body: RunEnded) -> None:
         _end_order(context, body)
         _note_duration(context, body)
     context.order_changed = True
+    if context.order.purpose == "push":
+        context.also_changed = (context.order.asked or {}).get("order")
     # Every earlier event is stored, as this event was the run's next.
     confirmation = Confirm(run_id=context.run.id, last_seq=context.event.seq)
     notify_drone(context.db, context.core, context.drone.id, confirmation, context.run.id)

@@ -29,7 +29,7 @@ from control_plane.operations.orders.reading import orders_of_groups
 from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
 from control_plane.orders.placement import fits
-from control_plane.services import judging
+from control_plane.services import judging, stored_work
 from shared.amounts import dollars, reserved
 from shared.errors import Conflict, Invalid, NotFound, Precondition
 from shared.outcome import OrderOutcome
@@ -268,7 +268,7 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
     """The state of the race, and one sentence about it."""
     winner = next((order for order in orders if order.id == race.winner_id), None)
     if winner is not None:
-        return _decided(winner, orders)
+        return _decided(core, winner, orders)
     open_ones = [order for order in orders if order.ended_at is None]
     if open_ones:
         waits = {"first": "the first verified work wins", "judge": "then they are judged"}
@@ -288,10 +288,12 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
     return "undecided", f"{named}take one (next: fleet race take {race.id} {with_work[0].key})"
 
 
-def _decided(winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:
+def _decided(core: Core, winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:
     left = sum(order.ended_at is None for order in orders if order.id != winner.id)
     ending = f"; {left} others are being canceled" if left else ""
     match winner.status:
+        case OrderStatus.SUCCEEDED if _is_being_pushed(core, winner):
+            return "running", f"order {winner.key} won, and its branch is being pushed{ending}"
         case OrderStatus.SUCCEEDED:
             where = winner.branch if winner.pushed else winner.push_error or "its work is not pushed"
             return "won", f"order {winner.key} won: {where}{ending}"
@@ -301,6 +303,14 @@ def _decided(winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[Race
             return "undecided" if others else "failed", f"order {winner.key} won, but {winner.status}{advice}"
         case _:
             return "running", f"order {winner.key} is verified, and delivers its work{ending}"
+
+
+def _is_being_pushed(core: Core, winner: OrderSummary) -> bool:
+    """Whether the branch of a winner that was taken after its end is on its way."""
+    if winner.pushed or winner.branch is None:
+        return False
+    with core.database.read() as db:
+        return stored_work.is_being_pushed(db, db.get_one(Order, winner.id))
 
 
 def _is_judged(core: Core, race: OrderGroup, with_work: Sequence[OrderSummary]) -> bool:

@@ -65,6 +65,8 @@ class OrderNames:
     agent: str | None
     group_kind: str | None = None
     """`graph`, `race` or `batch`, if it belongs to one."""
+    winner: str | None = None
+    """The order that won, of a race."""
     reviewer: str | None = None
     """The name of its provider."""
     session_title: str = ""
@@ -173,7 +175,7 @@ def order_summary(
         status=order.status,
         reason=order.reason,
         exit_status=order.exit_status,
-        outcome=outcome_of(order, in_race=names.group_kind == "race"),
+        outcome=outcome_of(order, may_push=names.group_kind != "race" or names.winner == order.id),
         attempt=order.attempt,
         max_attempts=order.max_attempts,
         generation=order.generation,

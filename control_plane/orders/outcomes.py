@@ -27,9 +27,10 @@ CHECKS_FAILED = "checks_failed"
 def shows(word: str) -> ColumnElement[bool]:
     """Whether lists show this of an ended order: an `OrderOutcome`, or that its checks failed."""
     changed, asks, left_behind = WORK
-    races = select(OrderGroup.id).where(OrderGroup.id == Order.group_id, OrderGroup.kind == "race")
-    in_race = races.correlate(Order).exists()
-    unpushed = and_(left_behind, or_(cast(Order.left_out, Text) != "[]", ~in_race))
+    in_race = (OrderGroup.id == Order.group_id, OrderGroup.kind == "race")
+    lost = or_(OrderGroup.winner_id.is_(None), OrderGroup.winner_id != Order.id)
+    kept = select(OrderGroup.id).where(*in_race, lost).correlate(Order).exists()
+    unpushed = and_(left_behind, or_(cast(Order.left_out, Text) != "[]", ~kept))
     succeeded = Order.status == OrderStatus.SUCCEEDED
     shown = case(
         (Order.status == OrderStatus.CANCELED, OrderOutcome.CANCELED.value),
@@ -44,11 +45,14 @@ def shows(word: str) -> ColumnElement[bool]:
     return and_(Order.ended_at.is_not(None), or_(shown == word, also))
 
 
-def outcome_of(order: Order, *, in_race: bool) -> OrderOutcome | None:
-    """What came of the order; None until it has ended. `in_race`: only the winner is pushed, and that is no fault."""
+def outcome_of(order: Order, *, may_push: bool) -> OrderOutcome | None:
+    """What came of the order; None until it has ended.
+
+    `may_push`: it is in no race, or has won it. Only the winner is pushed, which is no fault of the others.
+    """
     work = EndedWork(
         is_changed=order.purpose != "work" or order.head_commit is not None or bool(order.patch_bytes),
         asks=order.follow_up == "question",
-        is_left_behind=bool(order.left_out) or (bool(order.push_error) and not order.pushed and not in_race),
+        is_left_behind=bool(order.left_out) or (may_push and bool(order.push_error) and not order.pushed),
     )
     return order_outcome(OrderStatus(order.status), order.exit_status, work)

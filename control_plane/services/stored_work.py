@@ -62,6 +62,13 @@ def _push(db: Session, core: Core, order: Order, branch: str, user: str) -> Orde
     return create_order(db, core, draft)
 
 
+def is_being_pushed(db: Session, order: Order) -> bool:
+    """Whether a service order that pushes the order's stored work has not ended."""
+    pushes = (Order.organization_id == order.organization_id, Order.purpose == "push", Order.ended_at.is_(None))
+    named = Order.asked["order"].as_string() == order.id
+    return db.scalar(select(Order.id).where(*pushes, named).limit(1)) is not None
+
+
 def service_ended(db: Session, core: Core, service: Order) -> None:
     """Record on the order whether its work was pushed; then its pull request may be opened."""
     if service.purpose != "push":

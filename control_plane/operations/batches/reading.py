@@ -288,7 +288,7 @@ def _document(row: BatchRow, order: Order | None, stats: Stats, patch: str | Non
         id=row.key,
         number=row.number,
         state=state,
-        outcome=outcome_of(ended, in_race=False) if ended is not None else None,
+        outcome=outcome_of(ended, may_push=True) if ended is not None else None,
         resolved=ended is not None
         and ended.status == OrderStatus.SUCCEEDED
         and ended.verification == Verification.VERIFIED,

@@ -239,8 +239,8 @@ def raw_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     )
 
 
-Row = tuple[Order, str | None, str, str | None, str | None, str | None, str | None, str]
-_Orders = Select[Order, str | None, str, str | None, str | None, str | None, str | None, str]
+Row = tuple[Order, str | None, str, str | None, str | None, str | None, str | None, str | None, str]
+_Orders = Select[Order, str | None, str, str | None, str | None, str | None, str | None, str | None, str]
 _Reviewer = aliased(Provider)
 
 
@@ -251,7 +251,7 @@ def _orders(caller: Caller) -> _Orders:
 @cache
 def _all_orders() -> _Orders:
     """Built once: for each request, it took longer than the query itself."""
-    names = Project.slug, Provider.name, Drone.name, Agent.name, OrderGroup.kind, _Reviewer.name
+    names = Project.slug, Provider.name, Drone.name, Agent.name, OrderGroup.kind, OrderGroup.winner_id, _Reviewer.name
     return (
         select(Order, *names, session_title())
         .join(Project, Project.id == Order.project_id)
@@ -301,8 +301,8 @@ def _clocks(order_id: str, waited: Mapping[tuple[str, str], timedelta]) -> Order
 def _summary(
     caller: Caller, row: Row, figures: tuple[Stats, OrderClocks], waiting: Sequence[Wait] | None
 ) -> OrderSummary:
-    order, project, provider, drone, agent, group_kind, reviewer, title = row
-    names = OrderNames(caller.organization, project, provider, drone, agent, group_kind, reviewer, title)
+    order, project, provider, drone, agent, group_kind, winner, reviewer, title = row
+    names = OrderNames(caller.organization, project, provider, drone, agent, group_kind, winner, reviewer, title)
     return row_documents.order_summary(order, names, *figures, waiting[0] if waiting else None)
 
 

@@ -20,6 +20,7 @@ from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Caller, Core
 from control_plane.db.automation import WebhookDelivery
+from control_plane.db.groups import OrderGroup
 from control_plane.operations import graphs
 from control_plane.operations.automation import webhooks
 from control_plane.operations.batches import reading as batches
@@ -29,6 +30,7 @@ from control_plane.operations.orders.reading import list_orders, show_order
 from control_plane.supervisor.groups import submit_due
 from control_plane.web.presentation import shown_state
 from shared.events import Delivered
+from shared.names import new_id
 from shared.states import OrderStatus
 from tests.support.batches import rows_of
 from tests.support.command_lines import Unasked
@@ -112,6 +114,25 @@ def test_the_outcome_of_each_end_is_read_alike_everywhere(
     assert words == {word: {ids[name] for name, (_, each) in ENDS.items() if each == word} for word in SHOWN}
     assert {shown_state(show_order(core, admin, each)).words for each in bad} == {"checks failed"}
     assert waits.outcome is None
+
+
+@pytest.mark.usefixtures("fleet")
+@pytest.mark.dialects
+def test_a_branch_that_was_not_pushed_is_missing_of_the_winner_of_a_race_alone(core: Core, admin: Caller) -> None:
+    webhooks.create(core, admin, WebhookRequest(name="hook", url="https://example.org", events=["order.succeeded"]))
+    ids = [submit(core, admin).id for _ in range(3)]
+    expected = dict(zip(ids, ("incomplete", "done", "done"), strict=True))
+    for order_id, winner in zip(ids, (ids[0], ids[0], None), strict=True):
+        race = {"id": new_id(), "organization_id": admin.organization_id, "created_at": core.clock.now()}
+        with core.database.write() as db:
+            db.add(OrderGroup(kind="race", name="", winner_id=winner, **race))
+        end(core, order_id, steps=(), group_id=race["id"], **ENDS["not pushed"][0])
+    assert {each: show_order(core, admin, each).outcome for each in expected} == expected
+    listed = {each.id: word for word in ("done", "incomplete") for each in list_orders(core, admin, outcome=word)}
+    assert listed == expected
+    with core.database.read() as db:
+        told = {row.data["order"]: row.data["outcome"] for row in db.scalars(select(WebhookDelivery))}
+    assert told == expected
 
 
 @pytest.mark.usefixtures("fleet")

@@ -22,12 +22,14 @@ from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.runs import push_grants
 from control_plane.supervisor.groups import ask_judgments
 from control_plane.supervisor.placing import place_queued
+from shared import names
 from shared.events import Delivered, Prepared
 from shared.names import branch
 from shared.outcome import Verification
 from shared.races import PushGrantRequest
 from shared.reasons import RaceBase
 from shared.work_order import Base, WorkOrder
+from tests.support import wait_until
 from tests.support.command_lines import Unasked
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
@@ -100,6 +102,11 @@ def followed(document: RaceDocument) -> int:
     return race_commands._followed(Unasked(), document.model_dump(mode="json"), as_json=True)
 
 
+def is_over(document: RaceDocument) -> bool:
+    """Whether a command that follows the race ends."""
+    return race_commands._is_over(document.model_dump(mode="json"))
+
+
 def head_of(order: WorkOrder) -> str:
     return order.order_id[0] * 40
 
@@ -164,9 +171,14 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
     assert service.purpose == "push"
     assert service.push is not None
     assert (service.push.order, service.push.work.commit) == (chosen.id, chosen.id[0] * 40)
+    pushing = shown(running, document)
+    assert (pushing.race.status, pushing.race.outcome, is_over(pushing)) == ("running", None, False)
     drone.report(service, Delivered(pushed=True))
-    drone.report(service, drone.ended())
-    running.until(lambda: running.order(chosen.id).pushed)
+    with running.core.broker.redis.pubsub(ignore_subscribe_messages=True) as pages:
+        pages.subscribe(names.ORDER_CHANGED)
+        drone.report(service, drone.ended())
+        running.until(lambda: running.order(chosen.id).pushed)
+        wait_until(lambda: (pages.get_message() or {}).get("data") == chosen.id)
     won = shown(running, document)
     assert (won.race.status, won.race.outcome, followed(won)) == ("won", "incomplete", 1)
     # Again has no effect; another one is too late.
@@ -245,6 +257,28 @@ def test_a_race_whose_winner_is_canceled_after_its_push_has_ended(running: Plane
         each.report(run, each.ended(status="preempted", exit_status="canceled"))
     running.reaches(order.order_id, "canceled")
     assert (shown(running, document).race.status, shown(running, document).race.outcome) == ("failed", "failed")
+
+
+def test_a_race_whose_winner_could_not_be_pushed_is_incomplete(running: Plane) -> None:
+    first, taken = race(running, count=2), race(running, count=2, pick="person")
+    runs = {order.order_id: (drone, order) for drone, order in begun(running, 4)}
+    drone, order = runs[first.orders[0].id]
+    assert ask_push(running, drone, order)
+    refused: dict[str, Any] = {"pushed": False, "push_error": "the remote refused the branch"}
+    work = {"branch": branch(order.order_id), "base_commit": BASE, "head_commit": head_of(order)}
+    drone.report(order, Delivered(**work, **refused), drone.ended(verification=Verification.VERIFIED))
+    drone, order = runs[first.orders[1].id]
+    drone.report(order, drone.ended(status="preempted", exit_status="canceled"))
+    for each in taken.orders:
+        ends(*runs[each.id])
+    running.until(lambda: shown(running, taken).race.status == "undecided")
+    races.take(running.core, running.admin, taken.race.id, TakeRequest(order="A"))
+    ((drone, service),) = begun(running, 1)
+    drone.report(service, Delivered(**refused), drone.ended(status="failed", exit_status="error", order_at_fault=True))
+    running.until(lambda: all(is_over(shown(running, each)) for each in (first, taken)))
+    for each in (first, taken):
+        after = shown(running, each)
+        assert (after.race.status, after.race.outcome, followed(after)) == ("won", "incomplete", 1)
 
 
 def test_the_judge_knows_the_orders_by_the_letters_of_the_race_also_if_the_first_one_failed(running: Plane) -> None:
