@@ -30,7 +30,7 @@ class OrderGroup(Owned, Row):
     created_at: Mapped[datetime]
 
     pick: Mapped[str | None] = mapped_column(String(8))
-    """How a race is decided: `shared.races.Pick`. This and the next four columns are those of races."""
+    """How a race is or was decided: `shared.races.Pick`. This and the next four columns are those of races."""
     rubric: Mapped[str | None] = mapped_column(Text)
     """What a judging order looks at."""
     base_commit: Mapped[str | None] = mapped_column(String(64))

@@ -229,7 +229,7 @@ def _refuse(db: Db, race: OrderGroup, order: Order) -> None:
             next=f"fleet race show {race.id}",
         )
     winner = db.get(Order, race.winner_id) if race.winner_id is not None else None
-    if winner is not None and winner.status not in {OrderStatus.FAILED, OrderStatus.CANCELED}:
+    if winner is not None and not _failed_as_winner(race, winner):
         raise Conflict(
             f"race {race.id} is decided: order {winner.id} won",
             code="E-RACE-DECIDED",
@@ -268,7 +268,7 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
     """The state of the race, and one sentence about it."""
     winner = next((order for order in orders if order.id == race.winner_id), None)
     if winner is not None:
-        return _decided(core, winner, orders)
+        return _decided(core, race, winner, orders)
     open_ones = [order for order in orders if order.ended_at is None]
     if open_ones:
         waits = {"first": "the first verified work wins", "judge": "then they are judged"}
@@ -288,21 +288,26 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
     return "undecided", f"{named}take one (next: fleet race take {race.id} {with_work[0].key})"
 
 
-def _decided(core: Core, winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:
+def _decided(
+    core: Core, race: OrderGroup, winner: OrderSummary, orders: Sequence[OrderSummary]
+) -> tuple[RaceStatus, str]:
     left = sum(order.ended_at is None for order in orders if order.id != winner.id)
     ending = f"; {left} others are being canceled" if left else ""
-    match winner.status:
-        case OrderStatus.SUCCEEDED if _is_being_pushed(core, winner):
-            return "running", f"order {winner.key} won, and its branch is being pushed{ending}"
-        case OrderStatus.SUCCEEDED:
-            where = winner.branch if winner.pushed else winner.push_error or "its work is not pushed"
-            return "won", f"order {winner.key} won: {where}{ending}"
-        case OrderStatus.FAILED | OrderStatus.CANCELED:
-            others = [order for order in orders if order.head_commit is not None and order.id != winner.id]
-            advice = f" (next: fleet race take {winner.race} {others[0].key})" if others else ""
-            return "undecided" if others else "failed", f"order {winner.key} won, but {winner.status}{advice}"
-        case _:
-            return "running", f"order {winner.key} is verified, and delivers its work{ending}"
+    if winner.ended_at is None:
+        return "running", f"order {winner.key} is verified, and delivers its work{ending}"
+    if _failed_as_winner(race, winner):
+        others = [order for order in orders if order.head_commit is not None and order.id != winner.id]
+        advice = f" (next: fleet race take {race.id} {others[0].key})" if others else ""
+        return "undecided" if others else "failed", f"order {winner.key} won, but {winner.status}{advice}"
+    if _is_being_pushed(core, winner):
+        return "running", f"order {winner.key} won, and its branch is being pushed{ending}"
+    where = winner.branch if winner.pushed else winner.push_error or "its work is not pushed"
+    return "won", f"order {winner.key} won: {where}{ending}"
+
+
+def _failed_as_winner(race: OrderGroup, winner: Order | OrderSummary) -> bool:
+    """Whether it failed or was canceled after its work had won. One that was taken had ended before."""
+    return race.pick == "first" and winner.status in {OrderStatus.FAILED, OrderStatus.CANCELED}
 
 
 def _is_being_pushed(core: Core, winner: OrderSummary) -> bool:

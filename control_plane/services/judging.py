@@ -57,8 +57,10 @@ def judgment_given(db: Session, core: Core, order: Order) -> None:
 
 
 def take(db: Session, core: Core, race: OrderGroup, order: Order, user: str) -> None:
-    """Make the order the winner; its stored work is pushed."""
+    """Make the order the winner, however it ended; its stored work is pushed."""
     race.winner_id = order.id
+    if race.pick == "first":
+        race.pick = "person"
     if order.ended_at is not None and not order.pushed and order.branch is not None:
         ask_push(db, core, order, user)
 

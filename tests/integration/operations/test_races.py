@@ -259,6 +259,24 @@ def test_a_race_whose_winner_is_canceled_after_its_push_has_ended(running: Plane
     assert (shown(running, document).race.status, shown(running, document).race.outcome) == ("failed", "failed")
 
 
+@pytest.mark.parametrize("pick", ["first", "person"])
+def test_a_failed_order_that_was_taken_has_won(running: Plane, pick: str) -> None:
+    document = race(running, count=2, pick=pick)
+    for drone, order in begun(running, 2):
+        ends(drone, order, status="failed", exit_status="cost_limit")
+        running.until(lambda order=order: running.order(order.order_id).ended_at)
+    assert shown(running, document).race.status == "undecided"
+    races.take(running.core, running.admin, document.race.id, TakeRequest(order="A"))
+    ((drone, service),) = begun(running, 1)
+    assert shown(running, document).race.status == "running"
+    drone.report(service, Delivered(pushed=True), drone.ended())
+    running.until(lambda: running.order(document.orders[0].id).pushed)
+    after = shown(running, document)
+    assert (after.race.status, after.race.outcome, after.race.pick) == ("won", "incomplete", "person")
+    late = TakeRequest(order="B")
+    assert code_of(lambda: races.take(running.core, running.admin, document.race.id, late)) == "E-RACE-DECIDED"
+
+
 def test_a_race_whose_winner_could_not_be_pushed_is_incomplete(running: Plane) -> None:
     first, taken = race(running, count=2), race(running, count=2, pick="person")
     runs = {order.order_id: (drone, order) for drone, order in begun(running, 4)}
