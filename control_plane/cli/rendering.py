@@ -214,7 +214,8 @@ def _review(order: Doc) -> list[str]:
 
 def _branch(order: Doc) -> str:
     if not order["branch"]:
-        return "none (nothing changed)"
+        # A run that could not deliver its work does not say how many files it changed.
+        return "none (nothing changed)" if order.get("files_changed") == 0 else "none"
     if order["pushed"]:
         return f"{order['branch']} (pushed, {str(order['head_commit'])[:10]})"
     return f"{order['branch']} (not pushed{': ' + order['push_error'] if order['push_error'] else ''})"

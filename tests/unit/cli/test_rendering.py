@@ -70,6 +70,9 @@ def test_an_order_shows_what_there_is_of_it() -> None:
     quiet = order_text({**RUNNING, "doing": "no progress for 4 min: shell: npm test", "stalled": True})
     assert "no progress for 4 min: shell: npm test" in quiet
     assert f"fleet cancel {ORDER['id']}" in quiet
+    unpushed = {**ORDER, "branch": None, "patch": None}
+    branches = [outcome_text({**unpushed, "files_changed": files}).split("branch ")[1] for files in (0, None)]
+    assert ["(nothing changed)" in each for each in branches] == [True, False]
     assert "reply    fleet submit" in outcome_text({**ORDER, "asks": True})
     assert "30 in (20 cached), 12 out" in order_text({**ORDER, "stats": {**STATS, "cached_tokens": 20}})
 
