@@ -95,22 +95,24 @@ def show(core: Core, caller: Caller, race_id: str) -> RaceDocument:
 
 @performs(declared.TAKE)
 def take(core: Core, caller: Caller, race_id: str, request: TakeRequest) -> RaceDocument:
-    """Make an order the winner: its branch is pushed, and the others are canceled if they have not ended.
+    """Make an order the winner: its branch is pushed, and the others, and the one that judges, are canceled.
 
     Taking the winner again has no effect. Raises NotFound, and Conflict for an order without work, and if another
     order has won.
     """
 
-    def work(db: Db) -> tuple[str, str]:
+    def work(db: Db) -> tuple[str, str, str | None]:
         race = find_group(db, caller, "race", race_id, lock=True)
         order = _order_of(db, caller, race, request.order)
         if race.winner_id != order.id:
             _refuse(db, race, order)
             judging.take(db, core, race, order, caller.user)
-        return race.id, order.id
+        return race.id, order.id, race.judge_id
 
-    found, order_id = core.database.transact(work)
+    found, order_id, judge_id = core.database.transact(work)
     core.broker.changed(order_id)
+    if judge_id is not None:
+        cancel_unfinished(core, caller, judge_id, f"order {order_id} was taken")
     return show(core, caller, found)
 
 

@@ -44,8 +44,9 @@ def ask_judgment(db: Session, core: Core, race: OrderGroup) -> str | None:
 def judgment_given(db: Session, core: Core, order: Order) -> None:
     """Take the candidate that the judging order named; if it named none, a user decides."""
     race_id = (order.asked or {}).get("race")
-    race = db.get(OrderGroup, race_id) if race_id is not None else None
-    if race is None or race.judge_id != order.id or race.winner_id is not None:
+    # A user may take an order, or cancel the race, at this moment.
+    race = db.get(OrderGroup, race_id, with_for_update=True, populate_existing=True) if race_id is not None else None
+    if race is None or race.pick != "judge" or race.judge_id != order.id or race.winner_id is not None:
         return
     found = list(_TAKEN.finditer(order.response or ""))
     candidates = {each.group_key: each for each in candidates_of(orders_of(db, race))}

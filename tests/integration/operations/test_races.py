@@ -233,6 +233,19 @@ def test_a_canceled_race_is_not_judged(running: Plane) -> None:
     assert [shown(running, each).race.judge for each in (document, judged)] == [None, judge]
 
 
+def test_an_order_that_is_taken_while_another_one_judges_ends_the_judgment(running: Plane) -> None:
+    document = race(running, pick="judge", count=2)
+    for drone, order in begun(running, 2):
+        ends(drone, order)
+    running.until(lambda: shown(running, document).race.judge)
+    taken = document.orders[1].id
+    races.take(running.core, running.admin, document.race.id, TakeRequest(order=taken))
+    judge = shown(running, document).race.judge
+    assert judge is not None
+    assert running.reaches(judge, "canceled")
+    assert shown(running, document).race.winner == taken
+
+
 def test_a_race_whose_orders_have_ended_is_judged_also_before_there_is_a_judge(plane: Plane) -> None:
     plane.drone(concurrency=2)
     document = race(plane, pick="judge", count=2)
