@@ -20,6 +20,7 @@ from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.groups import find_batch
+from control_plane.core.lookups.modes import find_mode
 from control_plane.core.lookups.providers import find_provider_or_model
 from control_plane.db.batches import BatchRow
 from control_plane.db.groups import OrderGroup
@@ -179,14 +180,16 @@ def _add(db: Db, core: Core, caller: Caller, batch: OrderGroup, request: BatchRe
 
 
 def _check_names(db: Db, core: Core, caller: Caller, rows: Sequence[BatchRowRequest]) -> None:
-    """Raise NotFound or Precondition for the first row whose project, provider or drone does not exist."""
+    """Raise as `draft_of_row` for the first row whose order could not be created."""
     seen = set()
     for row in rows:
-        named = (row.project, row.provider, row.drone)
-        if named not in seen:
-            seen.add(named)
+        names = (row.project, row.provider, row.drone, row.profile, row.reviewer)
+        checked = (*names, row.mode, row.plan_first, tuple(row.verify or ()))
+        if checked not in seen:
+            seen.add(checked)
             with _row_named(row.id):
-                draft_of_row(db, core, caller, row)
+                draft = draft_of_row(db, core, caller, row)
+                find_mode(db, draft.project, draft.mode)
 
 
 def _row(batch: OrderGroup, number: int, row: BatchRowRequest) -> BatchRow:

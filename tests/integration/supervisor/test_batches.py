@@ -162,6 +162,11 @@ def test_one_bad_row_refuses_all_and_is_named(plane: Plane) -> None:
         ([*rows_of("a"), *rows_of("b", base="main")], Invalid, "b"),
         ([*rows_of("a"), *rows_of("b", provider="gpt")], NotFound, "b"),
         ([*rows_of("a"), *rows_of("b", session="x")], Invalid, "b"),
+        ([*rows_of("a"), *rows_of("b", mode="reviw")], NotFound, "b"),
+        ([*rows_of("a"), *rows_of("b", profile="nope")], NotFound, "b"),
+        ([*rows_of("a"), *rows_of("b", reviewer="gpt")], NotFound, "b"),
+        ([*rows_of("a", mode="plan"), *rows_of("b", mode="plan", plan_first=True)], Invalid, "b"),
+        ([*rows_of("a"), *rows_of("b", verify=[""])], Invalid, "b"),
         (rows_of("aba"), Invalid, "a"),
     )
     for bad, kind, row in cases:
