@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import BindParameter, Select, select
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session
 
 from control_plane.automation.cron_times import Times, times_of
@@ -19,7 +21,7 @@ from control_plane.automation.task_creation import make_task
 from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.core import Core
 from control_plane.db.automation import Schedule
-from shared.errors import FleetError, FleetFault
+from shared.errors import FleetError
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -40,13 +42,14 @@ def make_due(core: Core) -> int:
     """Create the tasks of all schedules that are due; returns the number created.
 
     A schedule that cannot be read is turned off, with the reason: it would fail in every round, and enough of them
-    would keep all others from being looked at. Raises FleetFault if a service is unavailable.
+    would keep all others from being looked at. Raises FleetFault for an unavailable service, and what a database
+    refuses for a reason that concerns all schedules.
     """
     made = 0
     for schedule_id, due_at in _due(core):
         try:
             made += _make_one(core, schedule_id, due_at)
-        except FleetFault:
+        except (FleetError, OperationalError, InterfaceError, NoConnection):
             raise
         except Exception as error:  # noqa: BLE001 - what one row holds must not hold up the others
             _turn_off(core, schedule_id, error)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import event, select, update
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
 from control_plane.automation.schedules import make_due
 from control_plane.broker.broker import WAKE, Broker
@@ -21,6 +25,7 @@ from control_plane.db.automation import Schedule
 from control_plane.db.teams import Task
 from control_plane.operations import agents, projects
 from control_plane.operations.automation import schedules
+from shared.errors import FleetError
 from tests.support import wait_until
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -170,6 +175,31 @@ def test_schedules_that_cannot_be_read_are_turned_off_and_keep_no_other_back(
     assert (make_due(core), make_due(core)) == (0, 1)
     shown = [schedules.show(core, admin, f"broken-{number}") for number in range(len(odd))]
     assert [(each.enabled, "cannot be read" in each.last_error) for each in shown] == [(False, True)] * len(odd)
+
+
+def test_a_fault_of_the_database_concerns_no_schedule_and_leaves_them_all_on(core: Core, admin: Caller) -> None:
+    add(core, admin)
+    later(core, hours=1)
+    faults: list[Exception] = [
+        OperationalError("INSERT", None, psycopg.errors.QueryCanceled("canceling statement due to statement timeout")),
+        OperationalError("INSERT", None, sqlite3.OperationalError("no such column: tasks.color")),
+        InterfaceError("INSERT", None, sqlite3.InterfaceError("bad parameter or other API misuse")),
+        NoConnection("QueuePool limit of size 5 overflow 10 reached"),
+    ]
+    met = list(faults)
+
+    def fail(*given: Any) -> None:
+        if met and given[2].startswith("INSERT INTO tasks"):
+            raise met.pop(0)
+
+    event.listen(core.database.engine, "before_cursor_execute", fail)
+    for fault in faults:
+        with pytest.raises((FleetError, type(fault))):
+            make_due(core)
+        shown = schedules.show(core, admin, "nightly")
+        assert (shown.enabled, shown.last_error) == (True, "")
+    make_due(core)
+    assert len(titles(core)) == 1
 
 
 def test_a_schedule_that_could_never_work_is_refused(core: Core, admin: Caller) -> None:
