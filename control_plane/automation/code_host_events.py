@@ -36,17 +36,18 @@ def read_event(kind: str, headers: Mapping[str, str], body: bytes) -> CodeHostEv
 
 
 def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
-    """Why this event creates no task, '' if it does. A push by the fleet never does, or tasks would create tasks."""
+    """Why this event creates no task, '' if it does. A branch of the fleet never does, or tasks would create tasks."""
     kind = event.name.partition(".")[0]
     if kind == "ping":
         return "ping: the URL and the secret are correct"
     if wanted and event.name not in wanted and kind not in wanted:
         return f"{event.name or 'an unnamed event'} is not one of this trigger's events: {', '.join(wanted)}"
-    if kind == "push":
+    if kind == "push" or (kind in {"create", "delete"} and event.payload.get("ref_type") == "branch"):
+        # A push names the whole ref, the other two the branch.
         ref = str(event.payload.get("ref"))
-        if ref.startswith(("refs/heads/fleet/", "refs/heads/fleet-late/")):
+        if ref.startswith(("refs/heads/fleet/", "refs/heads/fleet-late/", "fleet/", "fleet-late/")):
             return "the branch belongs to the fleet"
-        if _NOTHING.fullmatch(str(event.payload.get("after"))):
+        if kind == "delete" or _NOTHING.fullmatch(str(event.payload.get("after"))):
             return "the branch was deleted"
     return ""
 

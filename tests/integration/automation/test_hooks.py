@@ -177,9 +177,12 @@ def test_an_event_that_is_not_wanted_is_ignored_and_says_why(core: Core) -> None
         (hooks.github(SECRET).named(x_github_event=None), "an unnamed event"),
         (hooks.github(SECRET, "push", hooks.push("refs/heads/fleet/0123456789ab")), "the fleet"),
         (hooks.github(SECRET, "push", hooks.push(after="0" * 40)), "deleted"),
+        (hooks.github(SECRET, "create", {"ref": "fleet/0123456789ab", "ref_type": "branch"}), "the fleet"),
+        (hooks.github(SECRET, "create", {"ref": "fleet-late/0123456789ab", "ref_type": "branch"}), "the fleet"),
+        (hooks.github(SECRET, "delete", {"ref": "topic", "ref_type": "branch"}), "deleted"),
     ]
     for number, (request, why) in enumerate(cases):
-        answer = take(core, add(core, name=f"t{number}", events=["issues.opened", "push"]), request)
+        answer = take(core, add(core, name=f"t{number}", events=["issues.opened", "push", "create", "delete"]), request)
         assert (answer.outcome, answer.task, why in answer.why) == ("ignored", None, True), why
     off = add(core)
     triggers.edit(core, system_caller(core), "issues", TriggerEdit(enabled=False))
