@@ -21,18 +21,23 @@ from shared.states import OrderStatus
 
 @performs(declared.CANCEL)
 def cancel(core: Core, caller: Caller, batch_id: str, request: CancelRequest | None = None) -> BatchDocument:
-    """Submit no further order of the batch, and cancel those that have not ended; repeatable. Raises as `show`."""
+    """Submit no further order of the batch, and cancel those that have not ended; repeatable. Raises as `show`.
+
+    A finished batch stays as it is.
+    """
 
     def write(db: Db) -> tuple[str, str, list[str]]:
         # The supervisor holds the same lock while it submits, so no order begins after this.
         batch = find_batch(db, caller, batch_id, lock=True)
         own = (BatchRow.batch_id == batch.id, BatchRow.state == "waiting")
-        batch.canceled_at = batch.canceled_at or core.clock.now()
+        unended = select(Order.id).where(Order.group_id == batch.id, Order.ended_at.is_(None))
+        order_ids = list(db.scalars(unended.order_by(Order.number.desc())))
+        if order_ids or batch.begun_at is None or db.scalar(select(BatchRow.number).where(*own).limit(1)) is not None:
+            batch.canceled_at = batch.canceled_at or core.clock.now()
         # A row that waits for a retry keeps the result it has.
         db.execute(update(BatchRow).where(*own, BatchRow.order_id.is_not(None)).values(state="submitted"))
         db.execute(update(BatchRow).where(*own, BatchRow.order_id.is_(None)).values(state="canceled"))
-        unended = select(Order.id).where(Order.group_id == batch.id, Order.ended_at.is_(None))
-        return batch.id, batch.name, list(db.scalars(unended.order_by(Order.number.desc())))
+        return batch.id, batch.name, order_ids
 
     found, name, order_ids = core.database.transact(write)
     reason = request.reason if request is not None and request.reason else f"with batch {name}"

@@ -139,6 +139,18 @@ def test_cancel_ends_what_runs_and_starts_nothing_more_and_retry_continues(plane
     assert [each.name for each in reading.list_(plane.core, plane.admin)] == ["night"]
 
 
+def test_cancel_leaves_a_finished_batch_as_it_is_and_ends_one_whose_rows_are_not_all_there(plane: Plane) -> None:
+    submit_batch(plane, rows_of("a"))
+    work_off(plane)
+    assert changing.cancel(plane.core, plane.admin, "night").status == "finished"
+    submitting.add_rows(plane.core, plane.admin, "night", RowsRequest.model_validate({"rows": rows_of("b")}))
+    work_off(plane)
+    assert [row.state for row in rows(plane)] == ["succeeded", "succeeded"]
+    loading = BatchRequest.model_validate({"name": "day", "rows": rows_of("a"), "more": True})
+    submitting.submit(plane.core, plane.admin, loading)
+    assert changing.cancel(plane.core, plane.admin, "day").status == "canceled"
+
+
 def test_the_same_name_with_the_same_rows_is_the_same_batch_and_other_or_too_many_rows_are_refused(
     plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
