@@ -99,7 +99,7 @@ def cancel(core: Core, caller: Caller, graph_id: str) -> GraphDocument:
 
 
 def status_of(orders: Sequence[OrderSummary], gone: Set[str]) -> GraphStatus:
-    """The state of a graph with these orders; `gone`: the orders outside it that failed or were canceled."""
+    """The state of a graph with these orders; `gone`: those that failed or were canceled of the orders before them."""
     states = {order.status for order in orders}
     if states == {OrderStatus.SUCCEEDED}:
         return "succeeded"
@@ -111,7 +111,6 @@ def status_of(orders: Sequence[OrderSummary], gone: Set[str]) -> GraphStatus:
 
 def _stuck(orders: Sequence[OrderSummary], gone: Set[str]) -> set[str]:
     """The ids of the orders that wait, directly or not, for one that failed or was canceled."""
-    gone = gone | {order.id for order in orders if order.status in _GONE}
     stuck: set[str] = set()
     sessions: set[str] = set()
     for order in orders:
@@ -123,12 +122,12 @@ def _stuck(orders: Sequence[OrderSummary], gone: Set[str]) -> set[str]:
 
 
 def _gone_before(core: Core, orders: Sequence[OrderSummary]) -> Set[str]:
-    """Those that failed or were canceled of the orders outside their graphs that these start after."""
-    outside = {each for order in orders for each in order.after}.difference(order.id for order in orders)
-    if not outside:
+    """Those that failed or were canceled of the orders that these start after."""
+    before = {each for order in orders for each in order.after}
+    if not before:
         return frozenset()
     with core.database.read() as db:
-        return set(db.scalars(select(Order.id).where(Order.id.in_(outside), Order.status.in_(_GONE))))
+        return set(db.scalars(select(Order.id).where(Order.id.in_(before), Order.status.in_(_GONE))))
 
 
 def _summary(row: OrderGroup, orders: Sequence[OrderSummary], gone: Set[str]) -> Mapping[str, object]:

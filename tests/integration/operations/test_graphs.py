@@ -76,13 +76,14 @@ def test_after_a_failure_the_rest_is_blocked_until_it_is_retried_and_runs_in_its
 def test_it_is_blocked_by_a_failed_order_outside_and_behind_a_waiting_order_in_a_session(
     running: Plane, oka: DroneStandIn
 ) -> None:
-    plane, outside = running, running.submit()
-    session = plane.order(outside).session
+    plane, other = running, submitted(running, ONE, name="other").orders[0]
+    outside, session = other.id, other.session
     graph = submitted(plane, {**ONE, "after": [outside], "session": session}, {**TWO, "session": session, "after": []})
     assert graph.status == "running"
     run(plane, oka, status="failed", exit_status="time_limit")
     assert graphs.show(plane.core, plane.admin, graph.id).status == "blocked"
-    assert [listed.status for listed in graphs.list_(plane.core, plane.admin)] == ["blocked"]
+    listed = {each.name: each.status for each in graphs.list_(plane.core, plane.admin)}
+    assert listed == {"release": "blocked", "other": "failed"}
 
 
 def test_a_graph_that_cannot_be_is_refused_as_a_whole(plane: Plane) -> None:
