@@ -57,7 +57,8 @@ def _collect(db: Session, core: Core, whose: tuple[str, str], *, present: bool) 
     waiting = [each for each in _pending(db, whose) if not _settled_early(db, core, each, choices, present=present)]
     if choices is None or present or not waiting:
         return
-    if choices.last_message_at is not None and now - choices.last_message_at < COLLECT_FOR:
+    # A message from the future was sent before the clock was set back.
+    if choices.last_message_at is not None and timedelta() <= now - choices.last_message_at < COLLECT_FOR:
         return
     _write_messages(db, core, choices, waiting)
     choices.last_message_at = now

@@ -93,7 +93,9 @@ def test_nothing_is_sent_to_who_has_a_page_in_front_and_what_still_waits_is_sent
     assert [each["Subject"] for each in notifying.mail.received[2:]] == ["Approval needed: fourth"]
 
 
-def test_a_flood_is_one_message_after_the_first(notifying: Notifying) -> None:
+def test_a_flood_is_one_message_after_the_first_and_a_clock_that_is_set_back_holds_up_none(
+    notifying: Notifying,
+) -> None:
     notifying.user()
     for number in range(4):
         asks(notifying.run(f"number {number}"))
@@ -104,6 +106,10 @@ def test_a_flood_is_one_message_after_the_first(notifying: Notifying) -> None:
     assert [each["Subject"] for each in notifying.mail.received][1:] == ["3 things wait for you"]
     assert [f"number {number}" in notifying.mailed() for number in range(4)] == [False, *[True] * 3]
     assert f"Inbox: {notifying.core.settings.url}/" in notifying.mailed()
+    notifying.clock.passed -= 3600
+    asks(notifying.run("number 4"))
+    notifying.round()
+    assert "number 4" in notifying.mailed()
 
 
 def test_only_what_a_user_chose_is_told_also_of_ended_orders_and_silent_drones(notifying: Notifying) -> None:
