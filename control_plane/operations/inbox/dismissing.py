@@ -5,9 +5,10 @@ The row's run is the order or race itself, so it never meets a question of a run
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, get_args
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, SQLColumnExpression, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.orm import Session as Db
 
@@ -31,7 +32,7 @@ NEEDED: dict[str, FollowUp] = {"reply": "question", "checks": "verification", "s
 _SUBJECT = "inbox"
 
 
-def is_dismissed(thing: InstrumentedAttribute[str], since: InstrumentedAttribute[Any]) -> ColumnElement[bool]:
+def is_dismissed(thing: InstrumentedAttribute[str], since: SQLColumnExpression[Any]) -> ColumnElement[bool]:
     """Whether this order or race was dismissed since that time: one that ended again waits again."""
     done = Wait.run_id == thing, Wait.subject == _SUBJECT, Wait.closed_at >= since
     return select(Wait.number).where(*done).exists()
@@ -46,7 +47,7 @@ def dismiss(core: Core, caller: Caller, item_id: str) -> DismissedItem:
 
     def work(db: Db) -> DismissedItem:
         kind, thing, order = _found(db, caller, item_id)
-        since = order.ended_at if isinstance(thing, Order) else None
+        since = _ended_at(db, thing)
         row = find_wait(db, thing.id, _SUBJECT) or Wait(run_id=thing.id, subject=_SUBJECT)
         if row.closed_at is None or (since is not None and row.closed_at < since):
             now = core.clock.now()
@@ -100,6 +101,13 @@ def _found(db: Db, caller: Caller, item_id: str) -> tuple[str, Order | OrderGrou
         code="E-INBOX-DECIDE",
         next=f"fleet inbox --kind {kind}    shows the command that acts",
     )
+
+
+def _ended_at(db: Db, thing: Order | OrderGroup) -> datetime | None:
+    """When the order, or the last one of the race, ended."""
+    if isinstance(thing, Order):
+        return thing.ended_at
+    return db.scalar(select(func.max(Order.ended_at)).where(Order.group_id == thing.id))
 
 
 def _propose_again(db: Db, caller: Caller, item_id: str) -> None:

@@ -76,13 +76,14 @@ def _waiting_tasks(inbox: InboxView) -> tuple[ColumnElement[bool], ...]:
 # --- races: all orders have ended, some left work, and no user has taken one or dismissed it ------
 
 _OWN = Order.group_id == OrderGroup.id
+_LAST_END = select(func.max(Order.ended_at)).where(_OWN).correlate(OrderGroup).scalar_subquery()
 _HAS_WORK = (Order.status == OrderStatus.SUCCEEDED.value, Order.head_commit.is_not(None))
 _JUDGE = aliased(Order)
 _JUDGED = select(_JUDGE.id).where(_JUDGE.id == OrderGroup.judge_id, _JUDGE.ended_at.is_not(None)).exists()
 _UNDECIDED = (
     OrderGroup.kind == "race",
     OrderGroup.winner_id.is_(None),
-    ~is_dismissed(OrderGroup.id, OrderGroup.created_at),
+    ~is_dismissed(OrderGroup.id, _LAST_END),
     or_(OrderGroup.pick != "judge", _JUDGED),
     ~select(Order.id).where(_OWN, Order.ended_at.is_(None)).exists(),
     select(Order.id).where(_OWN, *_HAS_WORK).exists(),

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from control_plane.contract.declarations.inbox import InboxItem
+from control_plane.contract.declarations.races import RaceRequest
 from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.db.waits import Wait
+from control_plane.operations import races
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.answering import answer_order
@@ -23,8 +25,8 @@ from control_plane.operations.orders.retrying import retry
 from control_plane.operations.orders.steering import approve
 from control_plane.orders.follow_up import follow_up_of
 from shared.errors import Invalid
-from shared.events import ApprovalStep, Body, DecisionStep
-from shared.names import new_id
+from shared.events import ApprovalStep, Body, DecisionStep, Delivered, Prepared
+from shared.names import branch, new_id
 from shared.states import OrderStatus
 from shared.work_order import WorkOrder
 from tests.support.planes import Plane
@@ -165,6 +167,25 @@ def test_an_ended_order_waits_until_it_is_dismissed_its_session_goes_on_or_it_ru
     plane.until(lambda: [each.order for each in inbox(plane)] == [order.order_id])
     retry(plane.core, plane.admin, order.order_id)
     assert inbox(plane) == []
+
+
+def test_a_dismissed_race_waits_again_when_one_of_its_orders_ended_again(plane: Plane, oka: DroneStandIn) -> None:
+    request = RaceRequest(prompt="do it", project="app", count=2, pick="person")
+    item = f"race:{races.submit(plane.core, plane.admin, request).race.id}"
+    first = oka.taken()
+    work = Delivered(branch=branch(first.order_id), base_commit="1" * 40, head_commit="2" * 40)
+    oka.report(first, oka.started(), Prepared(base_commit="1" * 40), work, oka.ended())
+    second = oka.taken()
+    oka.report(second, oka.started(), oka.ended(**SPENT))
+    for _ in range(2):
+        plane.until(lambda: [each.id for each in inbox(plane, kind="race")] == [item])
+        dismissing.dismiss(plane.core, plane.admin, item)
+        assert inbox(plane, kind="race") == []
+        retry(plane.core, plane.admin, second.order_id)
+        oka.renew_lease()
+        again = oka.taken()
+        oka.report(again, oka.started(), oka.ended(**SPENT))
+    plane.until(lambda: [each.id for each in inbox(plane, kind="race")] == [item])
 
 
 def test_only_an_item_of_the_organization_that_needs_no_decision_is_dismissed_and_after_30_days_it_is_gone(
