@@ -98,6 +98,7 @@ class Comment(Owned, Row):
     author: Mapped[str] = mapped_column(String(64))
     """An agent's name, `user` or `system`."""
     agent_id: Mapped[str | None] = mapped_column(Id, ForeignKey("agents.id"))
+    """The author; of a system comment, the agent whose run could not start."""
     user: Mapped[str] = mapped_column(String(128), default="")
     """The name of that user: of the person, else of the token."""
     kind: Mapped[str] = mapped_column(String(24), default="comment")

@@ -95,14 +95,14 @@ class _Round:
             give_to_user(db, core, task, TaskStatus.OPEN, system_notes.agent_removed(agent.name))
             return []
         if project.removed_at is not None:
-            why, next_ = f"project {project.slug} was removed", "fleet task create … --project SLUG"
-            return self._fail(task, system_notes.cannot_begin(agent.name, why, next_))
+            return self._fail(task, agent, f"project {project.slug} was removed", "fleet task create … --project SLUG")
         if not mode_exists(db, project, task.mode):
             next_ = f"fleet mode add {task.mode} --text TEXT, then: fleet task retry {task.id}"
-            return self._fail(task, system_notes.cannot_begin(agent.name, f"mode {task.mode} was removed", next_))
+            return self._fail(task, agent, f"mode {task.mode} was removed", next_)
         provider = provider_of(db, agent, project)
         if provider is None:
-            return self._fail(task, _no_provider(agent, project))
+            next_ = f"fleet agent edit {agent.name} --provider NAME, then: fleet task retry {task.id}"
+            return self._fail(task, agent, _no_provider(agent, project), next_)
         draft = Draft(
             project=project,
             provider=provider,
@@ -124,8 +124,9 @@ class _Round:
         self._in_progress[agent.id] += 1
         return [order.id]
 
-    def _fail(self, task: Task, note: system_notes.Note) -> list[str]:
+    def _fail(self, task: Task, agent: Agent, why: str, next_: str) -> list[str]:
         """Fail a task whose order cannot be written, and give it back to the user."""
+        note = system_notes.cannot_begin(agent.name, agent.id, why, next_)
         move_task(self._db, task, TaskStatus.IN_PROGRESS)
         give_to_user(self._db, self._core, task, TaskStatus.FAILED, note)
         return []
@@ -183,17 +184,12 @@ def _agents(db: Session, organization_id: str) -> Sequence[Agent]:
     return db.scalars(select(Agent).where(Agent.organization_id == organization_id)).all()
 
 
-def _no_provider(agent: Agent, project: Project) -> system_notes.Note:
+def _no_provider(agent: Agent, project: Project) -> str:
     if agent.provider_id or project.provider_id:
         whose = f"agent {agent.name}" if agent.provider_id else f"project {project.slug}"
-        return system_notes.cannot_begin(
-            agent.name, f"the provider of {whose} was removed", _SET_PROVIDER.format(agent.name)
-        )
-    why = f"neither the agent nor project {project.slug} has a provider, and the organization has none or more than one"
-    return system_notes.cannot_begin(agent.name, why, _SET_PROVIDER.format(agent.name))
-
-
-_SET_PROVIDER = "fleet agent edit {} --provider NAME, then: fleet task retry"
+        return f"the provider of {whose} was removed"
+    named = f"neither the agent nor project {project.slug} has a provider"
+    return f"{named}, and the organization has none or more than one"
 
 
 def claim_everywhere(core: Core) -> list[str]:

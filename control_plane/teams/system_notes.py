@@ -13,6 +13,8 @@ class Note(NamedTuple):
 
     kind: str
     text: str
+    agent_id: str | None = None
+    """The agent whose run could not start."""
 
 
 # --- user actions -----------------------------------------------------------------------
@@ -108,11 +110,10 @@ def agent_removed(agent: str) -> Note:
     return Note("agent_removed", f"Agent {agent} was removed. The task is assigned to the user: tag another agent.")
 
 
-def cannot_begin(agent: str, why: str, next_: str) -> Note:
+def cannot_begin(agent: str, agent_id: str, why: str, next_: str) -> Note:
     """The run's order could not be written."""
-    return Note(
-        "failed", f"The run of {agent} could not start: {why} (next: {next_}). The task is assigned to the user."
-    )
+    text = f"The run of {agent} could not start: {why} (next: {next_}). The task is assigned to the user."
+    return Note("failed", text, agent_id)
 
 
 # --- words ------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ def agent_wrote(db: Session, core: Core, order: Order, run: Run, text: str) -> N
 
 def system_says(db: Session, core: Core, task: Task, note: Note, run_id: str | None = None) -> Comment:
     """Add a system comment; `run_id` is the run it is about."""
-    return _add(db, core, task, Comment(author=SYSTEM, kind=note.kind, text=note.text, run_id=run_id))
+    comment = Comment(author=SYSTEM, kind=note.kind, text=note.text, agent_id=note.agent_id, run_id=run_id)
+    return _add(db, core, task, comment)
 
 
 def person_wrote(db: Session, core: Core, task: Task, user: str, text: str) -> Comment:

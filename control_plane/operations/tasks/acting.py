@@ -6,6 +6,7 @@ Of two concurrent actions, the second sees the result of the first, and raises C
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -20,14 +21,14 @@ from control_plane.contract.declarations.task_documents import (
     TaskRequest,
     TaskRetryRequest,
 )
-from control_plane.contract.documents.base import USER
+from control_plane.contract.documents.base import SYSTEM, USER
 from control_plane.contract.validation.checks import shown
 from control_plane.core import Caller, Core
 from control_plane.core.lookups import tasks
 from control_plane.core.lookups.agents import find_agent
 from control_plane.db.audit_chain import concerns
 from control_plane.db.runs import Run
-from control_plane.db.teams import Agent, Task
+from control_plane.db.teams import Agent, Comment, Task
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
 from control_plane.orders.status_changes import move_task
@@ -92,6 +93,8 @@ def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 @performs(declared.RETRY)
 def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -> TaskDocument:
     """Retry a done or failed task with the named agent, else with the agent of its latest run (S-113). For operators.
+
+    A run that could not start counts as well.
 
     Raises NotFound, Conflict, Invalid for `user`, Precondition if no agent has run on the task or the last one was
     removed.
@@ -169,8 +172,7 @@ def end(  # noqa: PLR0913, PLR0917 - the task, its end, and the notice about it
 def _to_retry(db: Session, caller: Caller, task: Task, name: str | None) -> Agent:
     if name is not None:
         return find_agent(db, caller.organization_id, name)
-    latest = select(Agent).join(Run, Run.agent_id == Agent.id).where(Run.task_id == task.id)
-    agent = db.scalar(latest.order_by(Run.started_at.desc(), Run.id.desc()).limit(1))
+    agent = _last_agent(db, task)
     if agent is not None and agent.removed_at is None:
         return agent
     raise Precondition(
@@ -179,6 +181,19 @@ def _to_retry(db: Session, caller: Caller, task: Task, name: str | None) -> Agen
         why=f"{agent.name}, the last agent, was removed" if agent else "no agent has run on it yet",
         next=f"fleet task retry {task.id} --assign AGENT",
     )
+
+
+def _last_agent(db: Session, task: Task) -> Agent | None:
+    """The agent whose run was the last one to start, or to fail to."""
+    refused = select(Comment.agent_id, Comment.at).where(
+        Comment.task_id == task.id, Comment.author == SYSTEM, Comment.agent_id.is_not(None)
+    )
+    begun = select(Run.agent_id, Run.started_at).where(Run.task_id == task.id, Run.agent_id.is_not(None))
+    found = [
+        *db.execute(refused.order_by(Comment.id.desc()).limit(1)),
+        *db.execute(begun.order_by(Run.started_at.desc(), Run.id.desc()).limit(1)),
+    ]
+    return db.get(Agent, max(found, key=itemgetter(1))[0]) if found else None
 
 
 # --- comments: a tag hands the task over, a comment without one is only recorded (S-042) ----------

@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 
 from control_plane.contract.declarations.orders import CancelRequest
+from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.task_documents import (
     AssignRequest,
     CommentRequest,
@@ -23,14 +24,24 @@ from control_plane.contract.declarations.task_documents import (
     TaskRetryRequest,
 )
 from control_plane.core import Caller, Core
-from control_plane.operations import tasks
+from control_plane.operations import providers, tasks
 from control_plane.operations.orders.canceling import cancel
 from shared.errors import FleetError, Invalid, NotFound, Precondition
 from shared.reasons import CancelAsked
 from tests.support.clocks import HandClock
 from tests.support.refusals import code_of
 from tests.support.task_states import STATES, Workshop
-from tests.support.team_rows import begin, comments_of, edit_organization, end, kinds_of, order_of, play
+from tests.support.team_rows import (
+    add_agent,
+    begin,
+    comments_of,
+    edit_agent,
+    edit_organization,
+    end,
+    kinds_of,
+    order_of,
+    play,
+)
 
 Act = Callable[[Core, Caller, str], object]
 
@@ -196,6 +207,28 @@ def test_retry_takes_the_agent_of_the_latest_run_and_412_where_there_was_none(wo
         retried(never_ran, assignee="user")
     with pytest.raises(NotFound, match="nobody"):
         retried(never_ran, assignee="nobody")
+
+
+def test_retry_takes_the_agent_whose_run_could_not_start_after_the_latest_one(workshop: Workshop) -> None:
+    core, caller = workshop.core, workshop.caller
+    gone = providers.add(core, caller, ProviderRequest(name="gone", model="openai/gone"))
+    tester = add_agent(core, caller, "tester", provider_id=gone.id)
+    providers.remove(core, caller, "gone")
+    ran, never_ran = workshop.at("failed/user"), workshop.new("tester")
+    tasks.assign(core, caller, ran, AssignRequest(assignee="tester"))
+    workshop.begin()
+    assert [workshop.where(each) for each in (ran, never_ran)] == ["failed/user"] * 2
+    edit_agent(core, tester, provider_id=None)
+    for task_id in (ran, never_ran):
+        assert tasks.retry(core, caller, task_id, TaskRetryRequest()).assignee == "tester"
+    core.clock.sleep(1)
+    workshop.begin()
+    play(core, ran, "Over to you, @lead.")
+    core.clock.sleep(1)
+    workshop.beat()
+    workshop.begin()
+    play(core, ran, "I am through with it, @user.", how="failed")
+    assert tasks.retry(core, caller, ran, TaskRetryRequest()).assignee == "lead"
 
 
 TEXTS = {

@@ -125,7 +125,7 @@ def test_a_task_whose_run_could_not_start_fails_and_says_why(core: Core, admin: 
     claim(core, admin)
     assert [(task_of(core, each).status, assignee_of(core, each)) for each in tasks_of] == [("failed", "user")] * 3
     said = [comments_of(core, each)[-1][2] for each in tasks_of]
-    assert "fleet agent edit lead --provider NAME" in said[0]
+    assert f"fleet agent edit lead --provider NAME, then: fleet task retry {tasks_of[0]}" in said[0]
     assert "the provider of agent tester was removed" in said[1]
     assert "project web was removed" in said[2]
 

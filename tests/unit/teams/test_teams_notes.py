@@ -14,7 +14,7 @@ EVERY = [
     system_notes.run_canceled("lead", "canceled by kim, before it began"),
     system_notes.handed_off("lead", "tester"),
     system_notes.hand_off_limit("tester", 20),
-    system_notes.cannot_begin("lead", "there is no provider", "fleet provider add"),
+    system_notes.cannot_begin("lead", "0" * 12, "there is no provider", "fleet provider add"),
 ]
 
 
