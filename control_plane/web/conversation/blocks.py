@@ -174,10 +174,13 @@ class Chat:
     resume: int
     """The last step before the first block that later steps can change."""
     last: int
+    """The last step, also of those that the page before shows."""
     begins: bool = True
     """Whether they begin with the order's first step."""
     resumed: bool = False
     """A run resumed from an earlier step: what was shown before may be undone now."""
+    splits_call: bool = False
+    """A block shows a step of a call that is before these steps."""
 
 
 def _is_open(part: ShownCall | Thought) -> bool:

@@ -51,23 +51,26 @@ _ANSWERS = frozenset({"tool_result", "decision", "guardrail", "child"})
 def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool, known: int = 0) -> Chat:
     """The blocks of these steps. `active`: a call without a result is still running. `known`: as in `CallsBlock`."""
     begins = not steps or steps[0].seq == 1
+    last = steps[-1].seq if steps else 0
     if not begins:
         steps = list(dropwhile(lambda step: step.kind in _ANSWERS, steps))
     blocks: list[ChatBlock] = []
+    splits_call = False
     for undone, group in groupby(steps, key=lambda step: step.undone):
         several = list(group)
-        first, last = span_of(several)
         if undone:
-            blocks.append(UndoneBlock(order=order, first=first, last=last, count=len(several)))
+            span = span_of(several)
+            blocks.append(UndoneBlock(order=order, first=span[0], last=span[1], count=len(several)))
         else:
-            blocks += _Grouping(order, known).blocks_of(several)
-    last = steps[-1].seq if steps else 0
+            grouping = _Grouping(order, known)
+            blocks += grouping.blocks_of(several)
+            splits_call = splits_call or grouping.splits_call
     tail = blocks[-1] if blocks and isinstance(blocks[-1], CallsBlock | UndoneBlock | NoteBlock | Thought) else None
     if isinstance(tail, CallsBlock) and active and steps and not steps[-1].undone:
         for call in tail.calls:
             call.running = call.result is None
     resumed = any(step.kind == "resumed" for step in steps)
-    return Chat(blocks, tail.first - 1 if tail else last, last, begins, resumed)
+    return Chat(blocks, tail.first - 1 if tail else last, last, begins, resumed, splits_call)
 
 
 def inner_step(child: StepDocument) -> StepDocument:
@@ -106,6 +109,8 @@ class _Grouping:
         self._calls: dict[str, ShownCall] = {}
         self._thought: Thought | None = None
         self._submitted: set[str] = set()
+        self.splits_call = False
+        """As in `Chat`."""
 
     def blocks_of(self, steps: Iterable[StepDocument]) -> list[ChatBlock]:
         for step in steps:
@@ -193,6 +198,7 @@ class _Grouping:
         if call is None:
             call = ShownCall(seq=step.seq, tool="call")
             self._put(step, call)
+            self.splits_call = True
         call.result, call.result_seq, call.last = body, step.seq, step.seq
         self._extend(step)
 
@@ -206,6 +212,8 @@ class _Grouping:
             note = notes.note_of(body, {})
             if note:
                 self._add(NoteBlock(**note, **self._place(step)))
+            # Others may be about something that is no call: a plan, a limit, the delivery.
+            self.splits_call = self.splits_call or isinstance(body, ChildStep)
             return
         call.last = step.seq
         match body:

@@ -85,7 +85,7 @@ def window(
         room -= sum(block.weight for block in taken)
         blocks = [*taken, *blocks]
         reached = taken[0].first if taken else (shown[-1].last + 1 if shown else 1)
-        if len(taken) < len(shown) or not _is_whole(chat):
+        if len(taken) < len(shown) or not chat.begins:
             return _made(blocks, Cursor(each.order, reached), first_chat)
         blocks = [opening_of(each), *blocks]
         index, upto = index - 1, None
@@ -104,14 +104,14 @@ def _made(blocks: list[ChatBlock], earlier: Cursor | None, chat: Chat | None) ->
 
 
 def _chat(core: Core, caller: Caller, turn: ShownTurn, before: int | None, *, active: bool) -> Chat:
-    wanted = StepRange(before=before, limit=MOST_STEPS, newest=True)
-    steps = read_steps(core, caller, turn.order, wanted)
-    return chat_of(turn.order, steps, active=active)
-
-
-def _is_whole(chat: Chat) -> bool:
-    """Whether the steps began with the order's first one."""
-    return not chat.last or chat.begins
+    """The newest steps of the turn. If they begin within a call, they are read from further back, with the call."""
+    limit = MOST_STEPS
+    while True:
+        steps = read_steps(core, caller, turn.order, StepRange(before=before, limit=limit, newest=True))
+        chat = chat_of(turn.order, steps, active=active)
+        if len(steps) < limit or (chat.blocks and not chat.splits_call):
+            return chat
+        limit *= 2
 
 
 def _newest(blocks: Sequence[ChatBlock], room: int, *, at_least: bool) -> list[ChatBlock]:

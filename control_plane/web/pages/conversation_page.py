@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from control_plane.contract.documents.orders import OrderSummary, StepDocument
+from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.documents.session_tree import note_text, places
 from control_plane.core import Caller, Core
 from control_plane.operations import modes, providers
 from control_plane.operations.orders import reading
-from control_plane.operations.orders.step_reading import StepRange, read_status_and_steps, read_steps
+from control_plane.operations.orders.step_reading import StepRange, read_status_and_steps
 from control_plane.web.conversation.blocks import ChatBlock
 from control_plane.web.conversation.grouping import chat_of
 from control_plane.web.conversation.view import (
@@ -79,12 +79,11 @@ def conversation_news(
 ) -> Response:
     """What changed since the page was made: later blocks, and everything around the conversation."""
     assert view.order is not None
-    steps = read_steps(core, caller, view.order.id, _unknown(known))
     opening = [opening_of(view.turns[-1])] if known.whole and view.turns else []
     context = {
         **around,
         **surroundings(core, caller, view),
-        **_blocks(view.order.id, steps, known, opening, active=view.active),
+        **_blocks(core, caller, view.order.id, known, opening),
         "ended": view.ended,
     }
     shows_acts = context["may_submit"] and view.session.project
@@ -98,23 +97,25 @@ def conversation_news(
 
 def later_steps(core: Core, caller: Caller, order_id: str, known: ShownSoFar) -> Response:
     """The later blocks alone: what is around the conversation may follow a step a little later."""
-    status, steps = read_status_and_steps(core, caller, order_id, _unknown(known))
-    blocks = _blocks(order_id, steps, known, active=status in ACTIVE)
-    return page("session/news.html", {**blocks, "ended": status in ENDED, "view": None, "parts": ()})
-
-
-def _unknown(known: ShownSoFar) -> StepRange:
-    return StepRange(after=known.resume, limit=MOST_NEWS)
+    return page("session/news.html", {**_blocks(core, caller, order_id, known), "view": None, "parts": ()})
 
 
 def _blocks(
-    order_id: str, steps: Sequence[StepDocument], known: ShownSoFar, opening: Sequence[ChatBlock] = (), *, active: bool
+    core: Core, caller: Caller, order_id: str, known: ShownSoFar, opening: Sequence[ChatBlock] = ()
 ) -> dict[str, Any]:
-    chat = chat_of(order_id, steps, active=active, known=known.last)
+    """The later blocks. More steps than usual are read where the page would have to ask for the same ones again."""
+    limit, stuck = MOST_NEWS, True
+    while stuck:
+        wanted = StepRange(after=known.resume, limit=limit)
+        status, steps = read_status_and_steps(core, caller, order_id, wanted)
+        chat = chat_of(order_id, steps, active=status in ACTIVE, known=known.last)
+        more = len(steps) == limit
+        stuck, limit = more and chat.resume <= known.resume, limit * 2
     return {
         "window": Window([*opening, *chat.blocks], None, max(chat.resume, known.resume), chat.last or known.resume),
-        "more": len(steps) == MOST_NEWS,
+        "more": more,
         "resumed": chat.resumed and not known.whole,
+        "ended": status in ENDED,
     }
 
 

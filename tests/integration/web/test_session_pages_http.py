@@ -21,6 +21,8 @@ from control_plane.db.runs import Blob, Run
 from control_plane.operations.orders import changes as reported
 from control_plane.orders.scores import Candidate, Usual, score
 from control_plane.web.conversation.view import view_of_order
+from control_plane.web.conversation.window import MOST_STEPS
+from control_plane.web.pages.conversation_page import MOST_NEWS
 from shared.blobs import digest
 from shared.errors import Invalid
 from shared.events import (
@@ -184,6 +186,45 @@ def test_a_step_is_sent_once_and_as_many_bytes_as_before_however_long_its_group_
     assert "live-now" in news()
     run.step(ToolResultStep(call_id="late", output="fine", return_code=0))
     assert re.findall(r'<p id="c-[^"]+" data-gone>', news())
+
+
+def delegates(run: PlayedRun, steps: int) -> None:
+    """A call of the run with this many steps of its sub-agent, and no result yet."""
+    run.says("I delegate.")
+    run.step(ToolCallStep(call_id="long", tool="spawn", arguments={"task": "all of it"}))
+    for number in range(steps):
+        run.step(ChildStep(call_id="long", step={"kind": "assistant", "text": f"step {number}"}))
+
+
+def test_a_page_gets_past_a_call_with_more_steps_than_an_answer_has(run: PlayedRun, browser: httpx.Client) -> None:
+    delegates(run, MOST_NEWS + 50)
+    run.step(ToolResultStep(call_id="long", output="all done"))
+    calls(run, "next", "after it")
+    page, answers = {"resume": "0", "last": "0"}, list[str]()
+    while not answers or 'data-more="yes"' in answers[-1]:
+        answers.append(browser.get(f"/orders/{run.order_id}/later", params=page).text)
+        page.update(re.findall(r'data-(resume|last)="([^"]*)"', answers[-1]))
+        assert len(answers) < 5
+    (fold,) = re.findall(r'data-calls="(/orders/[^"]+/steps[^"]+)"', answers[-1])
+    opened = browser.get(fold.replace("&amp;", "&")).text
+    for words in (f"Sub-agent: {MOST_NEWS + 50} steps", "all done", "after it"):
+        assert words in opened
+
+
+def test_a_conversation_within_a_long_call_is_shown_with_the_call_and_leads_to_its_beginning(
+    run: PlayedRun, browser: httpx.Client
+) -> None:
+    for number in range(60):
+        run.says(f"<answer {number}>" * 20)
+    delegates(run, MOST_STEPS)
+    run.step(RetryStep(attempt=1, delay_s=2, error_class="rate_limit", error="429"))
+    run.step(ChildStep(call_id="long", step={"kind": "assistant", "text": "the last"}))
+    page = browser.get(f"/orders/{run.order_id}").text
+    assert (f"Sub-agent: {MOST_STEPS + 1} steps" in page, page.count('class="event')) == (True, 1)
+    shown = page
+    while earlier := re.search(r'data-earlier="([^"]+)"', shown):
+        shown = browser.get(earlier[1]).text
+    assert "answer 0&gt;" in shown + page
 
 
 def test_the_patch_is_read_once_for_all_steps_and_its_number_of_files_is_shown_as_long_as_it_is_stored(

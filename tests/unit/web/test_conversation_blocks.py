@@ -92,6 +92,15 @@ def test_a_part_leaves_a_result_to_the_part_before_and_is_asked_for_from_the_blo
     assert chat_of(ORDER, steps[:1], active=True).resume == 1
 
 
+def test_a_part_says_whether_it_needs_a_call_before_it() -> None:
+    child = step("child", call_id="a", step={"kind": "assistant", "text": "x"})
+    retry = step("retry", attempt=1, delay_s=2, error_class="rate_limit", error="429")
+    steps = steps_of(step("tool_call", call_id="a", tool="spawn"), child, retry, child)
+    shown = [chat_of(ORDER, steps[first:], active=True) for first in (0, 1, 2, 3)]
+    assert [each.splits_call for each in shown] == [False, True, True, False]
+    assert [(len(each.blocks), each.last) for each in shown] == [(2, 4), (2, 4), (2, 4), (0, 4)]
+
+
 HIDING = "\r\x0b\x1b\x85\u2028\u200e\u202e\u2066\u00ad\u200b\ufeff\U000e0041"
 
 
