@@ -46,6 +46,8 @@ MOST_CALLS = 50
 SUBMIT = "submit"
 _ANSWERS = frozenset({"tool_result", "decision", "guardrail", "child"})
 """Steps about an earlier call: a page that begins with one leaves it to the page before."""
+_AFTER_CALLS = frozenset({"assistant", "run_started"})
+"""Steps after which no call before them gets a result."""
 
 
 def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool, known: int = 0) -> Chat:
@@ -65,12 +67,20 @@ def chat_of(order: str, steps: Sequence[StepDocument], *, active: bool, known: i
             grouping = _Grouping(order, known)
             blocks += grouping.blocks_of(several)
             splits_call = splits_call or grouping.splits_call
-    tail = blocks[-1] if blocks and isinstance(blocks[-1], CallsBlock | UndoneBlock | NoteBlock | Thought) else None
-    if isinstance(tail, CallsBlock) and active and steps and not steps[-1].undone:
-        for call in tail.calls:
-            call.running = call.result is None
+    tail = [block for block in blocks[-1:] if isinstance(block, CallsBlock | UndoneBlock | NoteBlock | Thought)]
+    unanswered = _unanswered(blocks, steps)
+    for _, call in unanswered:
+        call.running = active and not steps[-1].undone
+    resume = min((block.first - 1 for block in (*tail, *(block for block, _ in unanswered))), default=last)
     resumed = any(step.kind == "resumed" for step in steps)
-    return Chat(blocks, tail.first - 1 if tail else last, last, begins, resumed, splits_call)
+    return Chat(blocks, resume, last, begins, resumed, splits_call)
+
+
+def _unanswered(blocks: Iterable[ChatBlock], steps: Iterable[StepDocument]) -> list[tuple[CallsBlock, ShownCall]]:
+    """The calls that still get a result: those of the model's last answer."""
+    since = max((step.seq for step in steps if step.kind in _AFTER_CALLS), default=0)
+    of_calls = [block for block in blocks if isinstance(block, CallsBlock)]
+    return [(block, call) for block in of_calls for call in block.calls if call.result is None and call.seq > since]
 
 
 def inner_step(child: StepDocument) -> StepDocument:
@@ -123,6 +133,9 @@ class _Grouping:
             else:
                 self._take(step, body, document)
         self._flush_thought()
+        for block in self._blocks:
+            if isinstance(block, CallsBlock):
+                block.last = max(call.last for call in block.calls)
         return self._blocks
 
     def _take(self, step: StepDocument, body: Body, document: Mapping[str, Any]) -> None:
@@ -189,7 +202,7 @@ class _Grouping:
             block.thoughts.append(self._thought)
             self._thought = None
         block.calls.append(call)
-        block.last = call.last = step.seq
+        call.last = step.seq
 
     def _result(self, step: StepDocument, body: ToolResultStep) -> None:
         if body.call_id in self._submitted:
@@ -200,11 +213,6 @@ class _Grouping:
             self._put(step, call)
             self.splits_call = True
         call.result, call.result_seq, call.last = body, step.seq, step.seq
-        self._extend(step)
-
-    def _extend(self, step: StepDocument) -> None:
-        if self._blocks and isinstance(self._blocks[-1], CallsBlock):
-            self._blocks[-1].last = step.seq
 
     def _of_call(self, step: StepDocument, body: ApprovalStep | DecisionStep | GuardrailStep | ChildStep) -> None:
         call = self._calls.get(body.call_id)
@@ -225,7 +233,6 @@ class _Grouping:
                 call.warnings.append(body)
             case ChildStep():
                 call.children.append((step.seq, body))
-        self._extend(step)
 
     # --- checks and retries ----------------------------------------------------------------
 

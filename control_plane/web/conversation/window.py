@@ -81,7 +81,7 @@ def window(
         chat = _chat(core, caller, each, upto, active=active and is_last)
         first_chat = first_chat or chat
         shown = chat.blocks if upto is not None or is_last else [*chat.blocks, *_closing(each)]
-        taken = _newest(shown, room, at_least=not read)
+        taken = _newest(chat, shown, room, at_least=not read)
         room -= sum(block.weight for block in taken)
         blocks = [*taken, *blocks]
         reached = taken[0].first if taken else (shown[-1].last + 1 if shown else 1)
@@ -114,12 +114,17 @@ def _chat(core: Core, caller: Caller, turn: ShownTurn, before: int | None, *, ac
         limit *= 2
 
 
-def _newest(blocks: Sequence[ChatBlock], room: int, *, at_least: bool) -> list[ChatBlock]:
-    """As many of the last blocks as there is room for; at least one of the first page."""
+def _newest(chat: Chat, blocks: Sequence[ChatBlock], room: int, *, at_least: bool) -> list[ChatBlock]:
+    """As many of the last blocks as there is room for; of the first page at least one, and all that can change.
+
+    A call is not separated from what happened before its result.
+    """
     taken = 0
     for block in reversed(blocks):
         room -= block.weight
-        if room < 0 and (taken or not at_least):
+        needed = at_least and (not taken or block.first > chat.resume)
+        within = taken and any(each.last > blocks[-taken].first for each in blocks[:-taken])
+        if room < 0 and not needed and not within:
             break
         taken += 1
     return list(blocks[len(blocks) - taken :])

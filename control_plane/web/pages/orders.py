@@ -129,13 +129,16 @@ def show_steps(  # noqa: PLR0913, PLR0917 - the parts of an address
     """The steps of a folded line, each call on its own; of those that a page knows up to a step, what changed since."""
     order = reading.order_summary(core, caller, order_id)
     steps = read_steps(core, caller, order.id, StepRange(after, before, limit=MOST_STEPS))
-    if len(steps) == MOST_STEPS and not steps[0].undone:
+    of_calls = bool(steps) and not steps[0].undone
+    if of_calls and len(steps) == MOST_STEPS:
         # A line has few calls, though each can have any number of steps of its sub-agents.
         steps = read_steps(core, caller, order.id, StepRange(after, before))
     kept = [step.model_copy(update={"undone": False}) for step in steps]
     active = order.status in {OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL}
     chat = chat_of(order.id, kept, active=active, known=known)
-    return panel_page(request, caller, order, "steps", {"blocks_of_fold": chat.blocks, "last": chat.last})
+    # What happened during the calls is beside their line.
+    blocks = chat.blocks[:1] if of_calls else chat.blocks
+    return panel_page(request, caller, order, "steps", {"blocks_of_fold": blocks, "last": chat.last})
 
 
 @router.get("/orders/{order_id}/children")

@@ -30,6 +30,7 @@ from shared.events import (
     AssistantStep,
     CheckpointStep,
     ChildStep,
+    CommentStep,
     CompactionStep,
     DecisionStep,
     ResumedStep,
@@ -219,9 +220,14 @@ def test_a_conversation_within_a_long_call_is_shown_with_the_call_and_leads_to_i
     delegates(run, MOST_STEPS)
     run.step(RetryStep(attempt=1, delay_s=2, error_class="rate_limit", error="429"))
     run.step(ChildStep(call_id="long", step={"kind": "assistant", "text": "the last"}))
+    for _ in range(4):
+        run.step(CommentStep(text="* a point\n" * 200))
     page = browser.get(f"/orders/{run.order_id}").text
     assert (f"Sub-agent: {MOST_STEPS + 1} steps" in page, page.count('class="event')) == (True, 1)
-    shown = page
+    run.step(ToolResultStep(call_id="long", output="all done"))
+    run.says("I am done.")
+    page = shown = browser.get(f"/orders/{run.order_id}").text
+    assert ("all done" in page, ">no result<" in page) == (True, False)
     while earlier := re.search(r'data-earlier="([^"]+)"', shown):
         shown = browser.get(earlier[1]).text
     assert "answer 0&gt;" in shown + page

@@ -92,6 +92,25 @@ def test_a_part_leaves_a_result_to_the_part_before_and_is_asked_for_from_the_blo
     assert chat_of(ORDER, steps[:1], active=True).resume == 1
 
 
+def test_what_happens_during_a_call_leaves_it_open_until_its_result() -> None:
+    asked = [step("tool_call", call_id=name, tool="spawn") for name in ("a", "b")]
+    child = step("child", call_id="a", step={"kind": "assistant", "text": "x"})
+    retry = step("retry", attempt=1, delay_s=2, error_class="rate_limit", error="429")
+    results = [step("tool_result", call_id=name, output="out", duration_ms=1) for name in ("a", "b")]
+    steps = steps_of(step("assistant", text="I delegate."), *asked, retry, child, step("comment", text="Hm"), *results)
+    chat = chat_of(ORDER, steps[:6], active=True)
+    block = chat.blocks[1]
+    assert isinstance(block, CallsBlock)
+    assert ([call.state for call in block.calls], chat.resume, chat.last) == (["running", "running"], 1, 6)
+    calls_block, *others = chat_of(ORDER, steps[chat.resume :], active=True, known=chat.last).blocks
+    assert isinstance(calls_block, CallsBlock)
+    assert ([call.state for call in calls_block.calls], calls_block.last) == (["ok", "ok"], 8)
+    assert [each.kind for each in others] == ["note", "said"]
+    # The next answer of the model comes after all calls of the one before.
+    after = chat_of(ORDER, [*steps[:3], *steps_of(*[step("assistant", text="Done")] * 4)[3:]], active=True)
+    assert (after.resume, after.blocks[1].calls[0].state) == (4, "none")  # type: ignore[attr-defined]
+
+
 def test_a_part_says_whether_it_needs_a_call_before_it() -> None:
     child = step("child", call_id="a", step={"kind": "assistant", "text": "x"})
     retry = step("retry", attempt=1, delay_s=2, error_class="rate_limit", error="429")
