@@ -13,9 +13,12 @@ from control_plane.core.patches.patch import read_patch
 from control_plane.operations.orders import changes, reading
 from control_plane.operations.orders.step_reading import StepRange, read_steps
 from control_plane.operations.sessions import reading as sessions
+from control_plane.web.conversation.grouping import body_of
 from control_plane.web.conversation.window import ShownTurn
 from control_plane.web.diffs.labels import shown_path
 from shared.errors import NotFound
+from shared.events import VerifyStep
+from shared.outcome import Verification
 from shared.states import ENDED, OrderStatus
 
 MOST_VERIFY_STEPS = 200
@@ -133,14 +136,23 @@ def _up_to(of_turns: dict[str, EntryDocument], entry: EntryDocument) -> list[Sho
 # --- beside the conversation ---------------------------------------------------------------
 
 
-def checks_of(core: Core, caller: Caller, order_id: str) -> list[StepDocument]:
-    """The results of the project's own commands in their last round."""
+def checks_of(core: Core, caller: Caller, order: OrderSummary) -> list[StepDocument]:
+    """The results of the project's own commands in their last round; of an ended order, if they judged its work."""
+    if order.ended_at and order.verification not in {Verification.VERIFIED, Verification.FAILED}:
+        return []
     wanted = StepRange(kinds=("verify",), limit=MOST_VERIFY_STEPS, newest=True)
-    steps = [step for step in read_steps(core, caller, order_id, wanted) if not step.undone]
-    last = steps[-1].model_dump() if steps else {}
-    # A round begins where the number of the attempt, or the run, changes.
-    round_of = (last.get("attempt"), last.get("run"))
-    return [step for step in steps if (step.model_dump().get("attempt"), step.run) == round_of]
+    found: list[StepDocument] = []
+    attempt, commands = None, set[str]()
+    for step in read_steps(core, caller, order.id, wanted):
+        body = body_of(step.model_dump())
+        if step.undone or not isinstance(body, VerifyStep):
+            continue
+        # After a message of a user, the commands run again, and their attempts are counted from one again.
+        if (step.run, body.attempt) != attempt or body.command in commands:
+            found, attempt, commands = [], (step.run, body.attempt), set()
+        found.append(step)
+        commands.add(body.command)
+    return found
 
 
 def context_use(

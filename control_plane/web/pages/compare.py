@@ -161,7 +161,7 @@ class _ColumnReader:
             id,
             without,
             order=order,
-            checks=checks_of(self.core, self.caller, order.id),
+            checks=checks_of(self.core, self.caller, order),
             files=self._files(order),
             steps=last[0].seq if last else 0,
         )

@@ -149,7 +149,7 @@ def surroundings(core: Core, caller: Caller, view: ConversationView) -> dict[str
         "todo": todo,
         "unheard": unheard,
         "plan": reading.plan_of(core, caller, order.id),
-        "checks": checks_of(core, caller, order.id),
+        "checks": checks_of(core, caller, order),
         "context": context_use(core, caller, order, known_providers),
         "files": files_of(core, caller, order),
         "changed": changed_files(core, caller, order.id),

@@ -45,7 +45,7 @@ def panel_page(
 def order_checks(request: Request, core: CoreDep, caller: CallerDep, order_id: str) -> Response:
     """The project's own commands, as they came out in their last round."""
     order = reading.order_summary(core, caller, order_id)
-    checks = [body for step in checks_of(core, caller, order.id) if (body := body_of(step.model_dump()))]
+    checks = [body for step in checks_of(core, caller, order) if (body := body_of(step.model_dump()))]
     shown = [(check, terminal_lines(getattr(check, "output", ""))) for check in checks]
     return panel_page(request, caller, order, "checks", {"shown_checks": shown})
 

@@ -380,6 +380,32 @@ def test_the_news_of_a_page_have_the_list_the_question_and_what_sub_agents_did(
     assert "I am the child." in browser.get(f"/orders/{run.order_id}/children?call=2").text
 
 
+@pytest.mark.parametrize(
+    ("reported", "count", "told"),
+    [
+        # A message came while the commands ran, so they ran again, from the first attempt on.
+        (["1 lint -", "2 lint +", "2 test +", "1 lint +", "1 test +", "verified"], "2 of 2", "2 of 2 checks passed"),
+        (["1 lint +", "1 test +", "1 lint -", "failed"], "0 of 1", "0 of 1 checks passed"),
+        (["verified"], "", "Checks passed"),
+        (["1 lint +", "1 test +", "not_reached"], "", "Checks skipped"),
+        (["nothing_to_verify"], "", "No checks configured"),
+    ],
+)
+def test_the_checks_of_an_ended_order_are_those_that_judged_its_work(
+    run: PlayedRun, browser: httpx.Client, reported: Sequence[str], count: str, told: str
+) -> None:
+    *steps, verification = reported
+    for attempt, command, result in map(str.split, steps):
+        run.step(VerifyStep(attempt=int(attempt), command=command, passed=result == "+"))
+    run.ends(verification=verification)
+    page, panel = (browser.get(f"/orders/{run.order_id}{part}").text for part in ("", "/checks"))
+    assert (told in page, f">Checks {count}".strip() + "</a>" in page) == (True, True)
+    assert panel.count('<details class="tool"') == int(count[5:] or 0)
+    (compared,) = re.findall(r"<dt>Checks</dt><dd>(.+?)</dd>", browser.get(f"/compare?orders={run.order_id}").text)
+    colors = {"verified": "good", "failed": "bad"}
+    assert (count in compared, colors.get(verification, "muted") in compared) == (True, True)
+
+
 def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
     api: Api, run: PlayedRun, browser: httpx.Client
 ) -> None:
