@@ -64,7 +64,8 @@ class Collector:
 class Taker:
     """Reads all streams of this collector, in one thread.
 
-    Those that pub/sub announced are read immediately, and in each sweep those that are not empty.
+    Those that pub/sub announced are read immediately, and in each sweep those that are not empty: there
+    also entries that were delivered and not stored.
     """
 
     def __init__(self, core: Core, owners: Owners, streams: Streams, listener: Listener, timings: Timings) -> None:
@@ -92,7 +93,10 @@ class Taker:
         if now - self._swept_at < self._timings.sweep:
             return waiting
         self._swept_at = now
-        return waiting | with_work(self._core.broker, owned)
+        filled = with_work(self._core.broker, owned)
+        for drone_id in filled & self._readers.keys():
+            self._readers[drone_id].reread()
+        return waiting | filled
 
     def _take_some(self, drone_id: str) -> bool:
         """True if the stream may have more."""

@@ -57,6 +57,15 @@ class Reader:
         """Whether there is work here even without new entries."""
         return bool(self._gaps) or bool(self._failures)
 
+    def reread(self) -> None:
+        """Let the next batch begin with entries that were delivered and not stored.
+
+        The stream's previous owner may have read them as it lost its lease, or Redis' answer may have been lost.
+        Events that wait for earlier ones are such entries too, so nothing is read again while there are any.
+        """
+        if not self._gaps:
+            self._entries.reread()
+
     def take(self) -> bool:
         """Store one batch; true if there may be more. Raises StreamLeaseLost, Unreachable."""
         if self._core.clock.monotonic() < self._paused_until:

@@ -89,6 +89,18 @@ def test_what_a_dead_collector_stored_and_did_not_acknowledge_counts_once(plane:
     assert (stored(plane, order), plane.order(order.order_id).stats.cost_usd) == ([1, 2, 3], 0.5)
 
 
+def test_what_another_reader_took_and_did_not_store_is_stored_although_no_later_event_comes(
+    running: Plane, oka: DroneStandIn, valkey: BrokerServer
+) -> None:
+    order = running.begun(oka)
+    running.until(lambda: stream_is_empty(running, oka))
+    oka.send(oka.journal(order, oka.ended()), live=False)
+    stream: dict[Any, Any] = {names.events_stream(oka.id): ">"}
+    assert valkey.redis.xreadgroup(names.EVENTS_GROUP, "collector", stream)
+    running.reaches(order.order_id, "succeeded")
+    running.until(lambda: stream_is_empty(running, oka))
+
+
 def test_two_collectors_share_the_streams_and_double_nothing(running: Plane) -> None:
     drones = [running.drone(name) for name in ("ada", "bo", "cy", "di")]
     running.collector()
