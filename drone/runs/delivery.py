@@ -181,17 +181,17 @@ def _try(stored: Delivered, order: WorkOrder, workspace: Pusher, pushing: Pushin
     except FleetError as error:
         away = "the control plane" if isinstance(error, FleetFault) else ""
         return _Tried(_unpushed(stored, f"Permission to push was not granted: {error.what}."), away)
-    left = grant.expires_in - (pushing.clock.boottime() - asked_at) - PUSH_MARGIN_SECONDS
-    return _push(stored, workspace, pushing, (grant, left))
+    return _push(stored, workspace, pushing, (grant, asked_at + grant.expires_in - PUSH_MARGIN_SECONDS))
 
 
 def _push(stored: Delivered, workspace: Pusher, pushing: Pushing, granted: tuple[Grant, float]) -> _Tried:
     assert stored.branch is not None
-    grant, seconds = granted
+    grant, until = granted
+    seconds = until - pushing.clock.boottime()
     if seconds <= 0:
         return _Tried(_unpushed(stored, "Permission to push arrived too late to be used."), "the control plane")
     try:
-        result = workspace.push(stored.branch, grant.known, seconds, _Breaking(pushing))
+        result = workspace.push(stored.branch, grant.known, seconds, _Breaking(pushing, until))
     except Preempted:
         return _Tried(_unpushed(stored, "The push was interrupted."), "the remote")
     made = stored.model_copy(update={"pushed": result.pushed, "push_error": result.error})
@@ -199,14 +199,20 @@ def _push(stored: Delivered, workspace: Pusher, pushing: Pushing, granted: tuple
 
 
 class _Breaking:
-    """The check of an active push: a push that is almost done when the run is asked to end should still arrive."""
+    """The check of an active push: a push that is almost done when the run is asked to end should still arrive.
 
-    def __init__(self, pushing: Pushing) -> None:
+    Nothing arrives after `until`, in boot time: git's own deadline does not advance while the machine sleeps.
+    """
+
+    def __init__(self, pushing: Pushing, until: float) -> None:
         self._pushing = pushing
+        self._until = until
         self._wished_at: float | None = None
 
     def __call__(self) -> None:
-        """Raise Preempted some seconds after the run was asked to end."""
+        """Raise Preempted at the end of the grant, and some seconds after the run was asked to end."""
+        if self._pushing.clock.boottime() >= self._until:
+            raise Preempted
         if self._pushing.wish() is None:
             return
         now = self._pushing.clock.monotonic()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from drone.runs.blobs import Grant
-from drone.runs.delivery import Pushing, deliver, pushed
+from drone.runs.delivery import PUSH_MARGIN_SECONDS, Pushing, deliver, pushed
 from drone.runs.lease import RunLease
 from drone.runs.stop_requests import Wish
 from drone.sandbox import choose
@@ -45,6 +45,8 @@ class Delivery:
     wish: Wish | None = None
     """Comes with the first push."""
     ends_during_push: bool = False
+    sleeps_during_push: float = 0.0
+    """Seconds for which the machine sleeps during the first push."""
     clock: HandClock = field(default_factory=HandClock)
     grants: int = 0
     refs: list[str] = field(default_factory=list)
@@ -55,6 +57,9 @@ class Delivery:
     ) -> PushResult:
         assert (expect, deadline_s > 0) == (None, True)
         self.refs.append(ref)
+        asleep, self.sleeps_during_push = self.sleeps_during_push, 0.0
+        self.clock.suspend(asleep)
+        check()
         while self.ends_during_push:
             self.clock.sleep(1)
             check()
@@ -106,6 +111,12 @@ def test_a_wish_to_end_breaks_off_the_wait_and_soon_a_push_under_way() -> None:
     assert "the run was ending: it is to end" in str(waits.deliver().push_error)
     assert "The push was interrupted" in str(pushes.deliver().push_error)
     assert (waits.grants, pushes.grants, 5 <= pushes.clock.passed < 10) == (1, 1, True)
+
+
+def test_a_push_during_which_the_machine_sleeps_is_broken_off_at_the_end_of_its_grant() -> None:
+    for asleep, grants in ((60 - PUSH_MARGIN_SECONDS - 1, 1), (60 - PUSH_MARGIN_SECONDS, 2)):
+        delivery = Delivery(sleeps_during_push=asleep)
+        assert (delivery.deliver().pushed, delivery.grants) == (True, grants)
 
 
 def test_a_run_whose_order_another_holds_pushes_under_its_late_name() -> None:
