@@ -46,6 +46,10 @@ def lose_runs(core: Core, losses: Iterable[Loss]) -> list[str]:
     """
 
     def lose_one(loss: Loss) -> tuple[str, EndedRun | None]:
+        with core.database.read() as db:
+            dispatch = db.get_one(Dispatch, loss.run_id)
+            if _may_push(core, db.get_one(Order, dispatch.order_id), dispatch):
+                return dispatch.order_id, None
         core.broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
         return core.database.transact(partial(_lose, core, loss))
 
@@ -73,15 +77,18 @@ def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> 
     """Record one loss in the caller's transaction; None if the run has already ended or a grant is open."""
     dispatch = db.get_one(Dispatch, loss.run_id, with_for_update=True, populate_existing=True)
     order = db.get_one(Order, dispatch.order_id, with_for_update=True, populate_existing=True)
-    now = core.clock.now()
-    granted = order.run_id == dispatch.id and order.grant_until is not None and order.grant_until > now
-    if dispatch.closed_at is not None or (granted and respect_grant):
+    if dispatch.closed_at is not None or (respect_grant and _may_push(core, order, dispatch)):
         return None
     close_run(db, core, dispatch, RunEnding(RunStatus.LOST, ExitStatus.LOST, loss_text(loss.why)))
     if order.run_id == dispatch.id:
         _send_back(db, core, order, loss)
     drone = db.get_one(Drone, dispatch.drone_id)
     return EndedRun(dispatch.id, worker_of(drone), _how(order, dispatch), loss_text(loss.why))
+
+
+def _may_push(core: Core, order: Order, dispatch: Dispatch) -> bool:
+    """Whether the run has an open push grant."""
+    return order.run_id == dispatch.id and order.grant_until is not None and order.grant_until > core.clock.now()
 
 
 def _how(order: Order, dispatch: Dispatch) -> Literal["failed", "retried", "revoked"]:

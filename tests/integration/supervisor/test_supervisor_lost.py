@@ -35,6 +35,7 @@ def test_the_run_of_a_silent_drone_is_lost_and_its_order_queued_again(plane: Pla
     found = plane.until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert [(run.status, run.exit_status) for run in found.runs] == [("lost", "lost")]
     assert plane.key(silent, order.run_id) == "revoked:1"
+    assert plane.key(pushing, granted.run_id) == f"claimed:1:{pushing.boot}"
     plane.until(lambda: plane.order(granted.order_id).generation == 2)
     assert plane.core.clock.now() >= now + timedelta(seconds=3)
     assert plane.order(other.order_id).status == "running"
