@@ -71,12 +71,13 @@ class Leaving:
     def _why(self) -> str:
         """Why it leaves; '' while it stays."""
         now = self._clock.monotonic()
-        if self._slots.spent:
-            plural = "" if self._rule.orders == 1 else "s"
-            return f"took {self._rule.orders} order{plural}"
         if self._at_work():
             self._worked_at = now
             return ""
+        # Asked last: a message that is being carried out may still be skipped, and then it does not count.
+        if self._slots.spent:
+            plural = "" if self._rule.orders == 1 else "s"
+            return f"took {self._rule.orders} order{plural}"
         if self._slots.paused:
             return "drained by the control plane"
         idle = now - self._worked_at >= self._rule.idle_s

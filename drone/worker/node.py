@@ -266,7 +266,7 @@ class Node:
             name=self._me.config.name,
             warm=self.fork_server.warm,
             draining=self.slots.draining,
-            leaving=self.stopping.is_set() or self.slots.leaving,
+            leaving=self.stopping.is_set() or self.slots.leaving or self.slots.spent,
             full=self.slots.lacking(),
             withheld=self.slots.withheld(),
             policy_broken=self._policy.is_broken,

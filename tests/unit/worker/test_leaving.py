@@ -48,6 +48,22 @@ def test_a_drone_that_the_broker_does_not_serve_gives_up_unless_it_has_runs_to_r
     assert is_introduced(3000, runs=runs)
 
 
+def test_a_drone_leaves_after_its_number_of_orders_to_which_a_skipped_message_does_not_count() -> None:
+    clock, slots = HandClock(), Slots(print, print, most=1)
+    leaving = Leaving(LeaveRule(600, 1), slots, TrackedRuns(), clock)
+
+    def leaves() -> bool:
+        leaving.watch(After(clock, clock.monotonic() + 120), lambda: None)
+        return leaving.decided
+
+    slots.take()
+    assert not leaves()
+    slots.take_back(), slots.free()
+    assert not leaves(), "it was a copy"
+    slots.take(), slots.free()
+    assert leaves()
+
+
 def test_only_an_ephemeral_drone_is_not_started_again_without_a_broker() -> None:
     rule = LeaveRule(10)
     cases = [(Unreachable.exit_code, rule), (Unreachable.exit_code, None), (Conflict.exit_code, None), (1, rule)]
