@@ -20,6 +20,9 @@ from shared.states import IN_HAND, DroneStatus, OrderStatus, drone_status
 TAKEN = (*IN_HAND, OrderStatus.CANCELING)
 """The states of orders that hold a slot, or wait for one in a drone's queue."""
 
+SILENT = (DroneStatus.OFFLINE, DroneStatus.REMOVED)
+"""The states of drones that may not answer for a long time: orders in their queues do not wait for what they say."""
+
 
 @dataclass(frozen=True)
 class Load:

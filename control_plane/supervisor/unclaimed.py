@@ -23,7 +23,7 @@ from control_plane.core.rows import each_alone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.condition import Load, load_by_drone, status_of, why_not_starting
+from control_plane.drones.condition import SILENT, Load, load_by_drone, status_of, why_not_starting
 from control_plane.orders.assignment import dispatch
 from control_plane.orders.conversations.resumption import drone_needed
 from control_plane.orders.drone_refusals import refusals_of, unsuitable_drones
@@ -40,7 +40,6 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 _GONE = (DroneStatus.OFFLINE, DroneStatus.DRAINING, DroneStatus.REMOVED)
-_SILENT = (DroneStatus.OFFLINE, DroneStatus.REMOVED)
 OFFERS = 4
 """How often a drone with a free slot is sent the same run again, before the order gets another one."""
 _NO_SLOT = (DroneStatus.BUSY, DroneStatus.UNRESPONSIVE)
@@ -96,8 +95,8 @@ class Unclaimed:
         elif not key and self._may_be_at_work(waiting):
             pass  # Decided in a later round, after the next beat.
         elif waiting.state and waiting.status in _GONE and self._may_move(waiting):
-            self._move(waiting, TakenBack(state=waiting.state), if_missing=not key or waiting.status in _SILENT)
-        elif waiting.status is DroneStatus.ONLINE:
+            self._move(waiting, TakenBack(state=waiting.state), if_missing=not key or waiting.status in SILENT)
+        elif waiting.status is DroneStatus.ONLINE or (not key and waiting.status not in SILENT):
             self._publish_anew(waiting)
         elif waiting.state and waiting.status in _NO_SLOT and key == names.dispatched(waiting.dispatch.generation):
             self._rebalance(waiting, TakenBack(state=waiting.state), free)
@@ -109,12 +108,12 @@ class Unclaimed:
         the run, the run would not be among the unclaimed.
         """
         last_seen = waiting.drone.last_seen_at
-        if waiting.status in _SILENT or last_seen is None:
+        if waiting.status in SILENT or last_seen is None:
             return False
         return last_seen - self._missing[waiting.dispatch.id] <= self._beat_age
 
     def _publish_anew(self, waiting: _UnclaimedDispatch) -> None:
-        """Publish key and message again for a drone with a free slot; never overwrites a claimed or revoked key.
+        """Publish key and message again, for a free slot or as the key is missing; no claimed or revoked key changes.
 
         A drone that takes the message again and again without a claim has a directory of this run: it ended there after
         the backup from which the database was restored. The order then gets another run.

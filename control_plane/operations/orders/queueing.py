@@ -14,7 +14,7 @@ from control_plane.core import Caller, Core, EndedRun
 from control_plane.core.lookups.drones import find_drone
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.drones.condition import worker_of
+from control_plane.drones.condition import SILENT, Load, status_of, worker_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.assignment import place_and_dispatch
@@ -104,11 +104,10 @@ def _take_from_queue(core: Core, order: Order, dispatch: Dispatch | None) -> Non
     if order.status == OrderStatus.QUEUED:
         return
     if order.status == OrderStatus.ASSIGNED and dispatch is not None:
-        unpublished = dispatch.published_at is None
+        if_missing = _waits_without_key(core, dispatch)
         address = (dispatch.drone_id, dispatch.id, dispatch.generation)
-        # A published order without a key may have been claimed before the broker was emptied.
-        found = core.broker.withdraw_run(*address, if_missing=unpublished)
-        if found == names.dispatched(dispatch.generation) or (not found and unpublished):
+        found = core.broker.withdraw_run(*address, if_missing=if_missing)
+        if found == names.dispatched(dispatch.generation) or (not found and if_missing):
             return
     raise Conflict(
         f"order {order.id} is {'starting' if order.status == OrderStatus.ASSIGNED else order.status}; only an order "
@@ -116,6 +115,18 @@ def _take_from_queue(core: Core, order: Order, dispatch: Dispatch | None) -> Non
         code="E-ORDER-STATE",
         next=f"fleet cancel {order.id}" if order.status not in ENDED else f"fleet retry {order.id}",
     )
+
+
+def _waits_without_key(core: Core, dispatch: Dispatch) -> bool:
+    """Whether the run counts as waiting if the broker does not have its key.
+
+    If it was published, its drone may have claimed it before the broker was emptied, and tells while it can.
+    """
+    if dispatch.published_at is None:
+        return True
+    with core.database.read() as db:
+        drone = db.get_one(Drone, dispatch.drone_id)
+    return dispatch.claimed_at is None and status_of(drone, Load(), core.clock.now()) in SILENT
 
 
 def _back(db: Session, core: Core, order: Order, dispatch: Dispatch | None, by: str) -> EndedRun | None:

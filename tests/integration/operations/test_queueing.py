@@ -12,6 +12,7 @@ from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.orders.queueing import move, set_priority
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
+from shared import names
 from tests.support.made import start_run
 from tests.support.planes import LivePlane, Plane
 from tests.support.refusals import code_of
@@ -75,6 +76,19 @@ def test_an_order_that_has_started_or_was_claimed_is_not_moved(
     assert oka.claim(order)
     assert [code_of(lambda each=each: moved(plane, each, "bela")) for each in queue[:2]] == ["E-ORDER-STATE"] * 2
     assert [plane.order(each).drone for each in queue[:2]] == ["oka", "oka"]
+
+
+def test_a_waiting_order_whose_key_the_broker_lost_moves_once_its_drone_is_offline(
+    plane: Plane, oka: DroneStandIn, queue: list[str]
+) -> None:
+    plane.drone("bela", concurrency=1)
+    run_id, reported = plane.dispatch(queue[1]).id, plane.dispatch(queue[2]).id
+    plane.core.broker.redis.delete(names.run_key(oka.id, run_id), names.run_key(oka.id, reported))
+    plane.edit(Dispatch, reported, claimed_at=plane.core.clock.now())
+    assert code_of(lambda: moved(plane, queue[1], "bela")) == "E-ORDER-STATE"
+    plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
+    assert (moved(plane, queue[1], "bela"), plane.key(oka, run_id)) == ("bela", "revoked:1")
+    assert code_of(lambda: moved(plane, queue[2], "bela")) == "E-ORDER-STATE"
 
 
 def test_a_higher_priority_starts_first_and_a_lower_one_last_and_the_others_keep_their_place(

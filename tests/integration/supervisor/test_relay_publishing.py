@@ -28,6 +28,7 @@ from shared.events import RunBeat
 from shared.reasons import CannotBeSent
 from shared.work_order import WorkOrder
 from tests.support.broker import BrokerServer
+from tests.support.made import start_run
 from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
 
@@ -232,6 +233,20 @@ def test_a_run_that_a_later_beat_does_not_name_is_offered_again_and_replaced_if_
     check()
     assert (plane.key(oka, order.run_id), plane.status(order.order_id)) == ("revoked:1", "queued")
     assert not oka.claim(order)
+
+
+def test_orders_that_wait_behind_a_busy_drone_are_offered_again_once_a_later_beat_does_not_name_them(
+    plane: Plane, valkey: BrokerServer, oka: DroneStandIn, check: Check
+) -> None:
+    plane.edit(Drone, oka.id, concurrency=3)
+    at_work, *waiting = [published(plane, oka) for _ in range(3)]
+    start_run(plane.core, at_work.order_id)
+    oka.concurrency = 1
+    valkey.redis.flushall()
+    for key, queued in (("", 0), ("dispatched:1", 1)):
+        heard(plane, oka)
+        check()
+        assert ([plane.key(oka, order.run_id) for order in waiting], oka.queued()) == ([key] * 2, queued)
 
 
 def test_a_draining_drone_keeps_what_it_may_have_claimed_until_a_later_beat_does_not_name_it(
