@@ -265,11 +265,12 @@ class Intake:
             if not following:
                 raise
             report = open_report(kind, envelope, self._sender, self._keys)
+        # For the next entry, the keys are read again: they are replaced now, or were revoked meanwhile.
+        del self._sender
         # Whatever the drone sent under the old key came before this in its stream.
         self.outcome.done_messages = key_rotation.confirm(self.db, self.core, self.drone)
         self.outcome.user_with_new_keys = key_rotation.user_of(self.drone)
         self.outcome.drone_notified = True
-        self._sender = sender_of(self.db, self.drone)
         return report
 
     @cached_property

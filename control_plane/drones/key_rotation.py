@@ -14,6 +14,7 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.orders import Dispatch
 from control_plane.drones.inbox import acted_on, forget
+from control_plane.drones.reports import InvalidReport
 
 
 def user_of(drone: Drone) -> DroneUser:
@@ -28,7 +29,13 @@ def confirm(db: Session, core: Core, drone: Drone) -> list[str]:
 
     Everything that was sealed to the old key and may not have been read is sealed again: the drone refuses it. An order
     that it did claim is not claimed a second time.
+
+    Raises InvalidReport if the next keys are no longer those that were read: they were revoked or issued again since.
     """
+    used = drone.next_public_key
+    db.refresh(drone, with_for_update=True)
+    if drone.next_public_key != used:
+        raise InvalidReport("the key of this report is no longer one of the drone's")
     assert drone.next_public_key
     assert drone.next_token_hash
     assert drone.next_broker_password_hash

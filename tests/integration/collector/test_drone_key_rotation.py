@@ -12,6 +12,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from control_plane.collector.held_events import Gaps
+from control_plane.collector.intake import Intake
+from control_plane.collector.stream_entries import DroneStream
 from control_plane.contract.validation.issued_secrets import hashed
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.drones import Drone, InboxMessage, RawEvent
@@ -22,7 +25,7 @@ from shared.envelope import Binding, new_private_key, public_key
 from shared.errors import Conflict, Forbidden, Unauthenticated
 from shared.events import UserStep
 from shared.registration import Credentials, NewKey, NewKeyRequest
-from tests.support.planes import Plane
+from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn, join
 
 PROMPT = UserStep(text="do it", source="prompt")
@@ -175,6 +178,24 @@ def test_keys_are_replaced_only_on_demand_with_the_present_key_and_until_the_dro
     assert not logs_in(plane, oka.id, password_of(later))
     with pytest.raises(Unauthenticated):
         authenticated(plane, credentials.api_token)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_keys_that_are_revoked_while_their_first_reports_are_stored_stay_revoked(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    core = plane.core
+    later, _ = rotate(plane, oka)
+    later.restart(), later.restart()
+    entries = DroneStream(core.broker, oka.id).read(10)
+    with core.database.write() as db:
+        intake = Intake(db, core, db.get_one(Drone, oka.id), Gaps(), QUICK)
+        rotation.revoke_keys(core, plane.admin, oka.name)
+        revoked = row(plane, oka)
+        intake.store(entries)
+    assert (row(plane, oka).public_key, row(plane, oka).token_hash) == (revoked.public_key, revoked.token_hash)
+    assert [each.entry_id for each in plane.rows(RawEvent)] == [entry.id for entry in entries]
+    assert intake.outcome.user_with_new_keys is None
 
 
 def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
