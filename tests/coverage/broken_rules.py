@@ -47,8 +47,8 @@ BROKEN = {
         "integration/operations/test_tasks_acting.py"
         "::test_retry_takes_the_agent_of_the_latest_run_and_412_where_there_was_none",
         "control_plane/operations/tasks/acting.py",
-        "latest.order_by(Run.started_at.desc(), Run.id.desc())",
-        "latest.order_by(Run.started_at, Run.id)",
+        "begun.order_by(Run.started_at.desc(), Run.id.desc())",
+        "begun.order_by(Run.started_at, Run.id)",
     ),
     "O-111": removal(
         "integration/operations/test_run_settings.py"
