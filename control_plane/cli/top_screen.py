@@ -497,8 +497,7 @@ class WaitScreen(ModalScreen[None]):
     def action_approve(self) -> None:
         comment, plan = self.query_one(Input).value, self._wait.get("plan")
         if plan:
-            of = {"revision": plan["revision"], "round": plan["round"]}
-            self._send("Plan approved.", plans.APPROVE, plans.ApprovePlanRequest(comment=comment, **of))
+            self._send("Plan approved.", plans.APPROVE, plans.ApprovePlanRequest(comment=comment, **_as_read(plan)))
         else:
             self._send("Approved.", steering.APPROVE, steering.ApproveRequest(**self._decided(comment)))
 
@@ -507,8 +506,7 @@ class WaitScreen(ModalScreen[None]):
         if plan and not comment.strip():
             self.notify("Write with c what is to change in the plan.")
         elif plan:
-            of = {"revision": plan["revision"], "round": plan["round"]}
-            self._send("Plan sent back.", plans.SEND_BACK, plans.SendBackPlanRequest(text=comment, **of))
+            self._send("Plan sent back.", plans.SEND_BACK, plans.SendBackPlanRequest(text=comment, **_as_read(plan)))
         else:
             self._send("Denied.", steering.DENY, steering.DenyRequest(**self._decided(comment)))
 
@@ -519,3 +517,8 @@ class WaitScreen(ModalScreen[None]):
         fleet, order_id = self.app.fleet, self._order["id"]
         self.app.send(done, lambda: fleet.call(operation, request, order_id=order_id))
         self.app.pop_screen()
+
+
+def _as_read(plan: Doc) -> Doc:
+    """What a decision about a plan counts for."""
+    return {"revision": plan["revision"], "round": plan["round"]}

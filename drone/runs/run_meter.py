@@ -114,7 +114,7 @@ class RunMeter:
             self._person.give_back_call()
 
     def charge(self, model: str, usage: Usage) -> None:
-        """Count and record spending on an answer that broke off, of which the caller of the model learns nothing."""
+        """Count and record spending on an answer that broke off: the caller of the model does not get it."""
         if isinstance(self._controls, BudgetedControls):
             self._controls.budget.charge_recorded(usage)
         self._recorder.record(ChargeStep(about="broken_off", usage=usage, model=model))

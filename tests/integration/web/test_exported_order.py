@@ -42,7 +42,7 @@ def test_an_exported_order_has_prompt_result_changes_and_the_whole_conversation(
     text = page.get_text(" ")
     for part in (order["prompt"], "Fixed.", "First I think.", "I say.", "make all", "I am the child.", "1 failed"):
         assert part in text, part
-    # All lines of an output, of which the page of the session shows the last ones.
+    # All lines of an output: the page of the session shows only the last ones.
     assert [each for each in ("line 0\n", "line 39\n") if each not in page.get_text()] == []
     assert [each.get_text() for each in page.select(".file h3")] == ["docs/guide.md", "src/refund.py", "run.sh"]
     assert [each.get_text() for each in page.select("code.del")][:1] == ["Refunds are rounded."]
