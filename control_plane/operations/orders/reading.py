@@ -81,14 +81,16 @@ def list_orders(core: Core, caller: Caller, limit: int = 50, **terms: Unpack[Ord
         return _summaries(db, caller, rows, core.clock.now())
 
 
-def ended_orders(core: Core, caller: Caller, limit: int, since: datetime | None = None) -> list[OrderSummary]:
-    """The work that ended last, after `since` if that is given; what ended last comes first."""
+def ended_orders(
+    core: Core, caller: Caller, limit: int, since: datetime | None = None, **terms: Unpack[OrderTerms]
+) -> list[OrderSummary]:
+    """The work that ended last, after `since` if that is given; what ended last comes first. Raises as `list_orders`."""
     by_end = Order.ended_at.desc(), Order.number.desc()
     ended = Order.ended_at.is_not(None) if since is None else Order.ended_at > since
-    own = Order.organization_id == caller.organization_id, Order.purpose == "work"
-    # Its names are read only for the few that are shown.
-    newest = select(Order.id).where(*own, ended).order_by(*by_end).limit(limit)
+    own = select(Order.id).where(Order.organization_id == caller.organization_id, ended)
     with core.database.read() as db:
+        # Its names are read only for the few that are shown.
+        newest = narrowed(db, caller, own, terms).order_by(*by_end).limit(limit)
         rows = db.execute(_orders(caller).where(Order.id.in_(newest)).order_by(*by_end)).all()
         return _summaries(db, caller, rows, core.clock.now())
 

@@ -46,6 +46,6 @@ def drone(request: Request, core: CoreDep, caller: CallerDep, name: str) -> Resp
     part = wants_part(request)
     around = frame_for(request, caller, "fleet", ["fleet"])
     card = drone_card(core, caller, name)
-    recent = [each for each in reading.list_orders(core, caller, drone=name, limit=RECENT) if each.ended_at]
+    recent = reading.ended_orders(core, caller, RECENT, drone=name)
     template = "fleet/drone.html" if part else "fleet/drone_page.html"
     return page(template, {**around, "card": card, "recent": recent, "outlooks": outlooks(core, caller, [card])})

@@ -144,13 +144,15 @@ def test_the_inbox_shows_what_ended_since_the_last_visit(api: Api) -> None:
     run, now = api.add_drone().take(api.submit()), int(api.core.clock.now().timestamp())
     run.ends(FAILED, exit_status="verification_failed")
     for _ in range(41):
-        api.submit()
+        api.submit(drone="mila")
     cookies = {"day away": f"0.{now - 86_400}", "just here": f"{now + 60}.{now}", "nonsense": "x.y", "long": "9" * 80}
     pages = {}
     for name, cookie in cookies.items():
         with api.browser() as browser:
             browser.cookies.set("fleet-visit", cookie)
             pages[name] = browser.get("/", headers=PAGE).text
+            of_drone = browser.get("/fleet/mila", headers=PAGE).text
+    assert f'href="/orders/{run.order_id}"' in of_drone
     # The order waits, too.
     assert {name: each.count(f'/orders/{run.order_id}" data-title') for name, each in pages.items()} == {
         **dict.fromkeys(("day away", "nonsense", "long"), 2),
