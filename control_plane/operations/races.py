@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import select
@@ -280,7 +280,7 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
         )
     if all(order.status == OrderStatus.CANCELED for order in orders):
         return "canceled", "all orders were canceled"
-    with_work = [order for order in orders if order.head_commit is not None]
+    with_work = _to_take(orders)
     if not with_work:
         return "failed", "no order left work that can be taken"
     if _is_judged(core, race, with_work):
@@ -288,6 +288,12 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
         return "judging", f"{judge} compares the work of {len(with_work)} orders"
     named = "" if race.pick == "person" else "no order was taken; "
     return "undecided", f"{named}take one (next: fleet race take {race.id} {with_work[0].key})"
+
+
+def _to_take(orders: Iterable[OrderSummary]) -> list[OrderSummary]:
+    """The orders whose work can be taken; those that succeeded come first."""
+    with_work = (order for order in orders if order.head_commit is not None)
+    return sorted(with_work, key=lambda order: order.status != OrderStatus.SUCCEEDED)
 
 
 def _decided(
@@ -298,7 +304,7 @@ def _decided(
     if winner.ended_at is None:
         return "running", f"order {winner.key} is verified, and delivers its work{ending}"
     if _failed_as_winner(race, winner):
-        others = [order for order in orders if order.head_commit is not None and order.id != winner.id]
+        others = _to_take(order for order in orders if order.id != winner.id)
         advice = f" (next: fleet race take {race.id} {others[0].key})" if others else ""
         return "undecided" if others else "failed", f"order {winner.key} won, but {winner.status}{advice}"
     if _is_being_pushed(core, winner):

@@ -106,7 +106,7 @@ def race_items(db: Db, inbox: InboxView, limit: int) -> Iterator[InboxItem]:
             id=f"race:{race.id}",
             kind="race",
             title=race.name or title(orders[0].prompt),
-            text=f"{len(choices)} of {len(orders)} orders left work; take one",
+            text=f"{len(choices)} of {len(orders)} orders succeeded and left work; take one",
             choices=[],
             default=None,
             deadline=None,

@@ -152,13 +152,16 @@ def test_a_user_takes_one_once_all_have_ended_and_its_work_is_pushed_then(runnin
     for drone, order in taken:
         assert code_of(lambda drone=drone, order=order: ask_push(running, drone, order)) == "E-RACE-PUSH"
         assert to_decide(running) == []
-        ends(drone, order, exit_status="max_iterations")
+        failed = {"status": "failed"} if order.order_id == document.orders[0].id else {}
+        ends(drone, order, exit_status="max_iterations", **failed)
     running.until(lambda: shown(running, document).race.status == "undecided")
+    # One that failed is not advised before one that succeeded.
+    assert shown(running, document).race.reason.endswith(f"(next: fleet race take {document.race.id} B)")
     assert (shown(running, document).race.outcome, followed(shown(running, document))) == (None, 1)
     (item,) = to_decide(running)
     assert (item.id, item.race, item.title) == (f"race:{document.race.id}", document.race.id, "do it")
-    assert item.text == "3 of 3 orders left work; take one"
-    assert item.next == f"fleet race take {document.race.id} {document.orders[0].id}"
+    assert item.text == "2 of 3 orders succeeded and left work; take one"
+    assert item.next == f"fleet race take {document.race.id} {document.orders[1].id}"
     dismissing.dismiss(running.core, running.admin, item.id)
     assert to_decide(running) == []
     dismissing.restore(running.core, running.admin, item.id)
