@@ -162,9 +162,11 @@ class FleetTop(App[None]):
         _fill(self.table("orders"), ((order["id"], _order_row(order)) for order in shown))
 
     def chosen(self) -> Doc | None:
-        """The order that is shown, or on whose row the cursor is."""
+        """The order that is shown, or on whose row the cursor is; none while the drones have the focus."""
         if isinstance(self.screen, OrderScreen):
             return self.screen.order
+        if self.focused is self.table("drones"):
+            return None
         key = _key_at_cursor(self.table("orders"))
         return next((order for order in self.board.orders if order["id"] == key), None)
 

@@ -189,7 +189,13 @@ def test_an_order_is_followed_with_its_calls_written_to_and_stopped_after_a_yes(
         assert isinstance(app.screen, OrderScreen)
         await until(pilot, lambda: "✓ shell: ls" in log_of(app))
         assert "I look around." in log_of(app)
-        await pilot.press("e", *"faster", "enter")
+        await pilot.press("escape")
+        # Keys of orders say nothing to the one that is marked beside the drones.
+        app.table("drones").focus()
+        await pilot.press("S", "e")
+        assert len(app.screen_stack) == 1
+        app.table("orders").focus()
+        await pilot.press("enter", "e", *"faster", "enter")
         await until(pilot, lambda: [word["text"] for word in order(api, run.order_id)["unheard"]] == ["faster"])
         await pilot.press("S", "n", "enter")
         await pilot.press("S", "y", "enter")
