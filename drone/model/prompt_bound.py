@@ -41,30 +41,42 @@ class PromptBound:
         self._counted: list[_Counted] = []
 
     def size(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Size:
-        """The size of a question. A longer conversation is bounded by its counted part and the rest's bytes."""
-        known, tokens = self._known(messages)
-        rest = sum(_bytes(message) for message in messages[known:])
-        around = PER_MESSAGE * (len(messages) - known)
+        """The size of a question. A longer conversation is bounded by its counted part and the rest's bytes.
+
+        One that has only its beginning in common with an earlier question, as after a compaction, is no larger than its
+        own bytes either: the earlier count includes what is gone.
+        """
+        known, counted = self._known(messages)
+        since = _size(messages[known:], counted.tokens)
+        if known and known == len(counted.messages):
+            return since
+        whole = _size(messages, PER_QUESTION, _bytes_of_tools(tools))
         if not known:
-            rest += _bytes_of_tools(tools)
-            around += PER_QUESTION
-        return Size(tokens + rest + around, tokens + rest // BYTES_PER_TOKEN + around)
+            return whole
+        return Size(min(since.bound, whole.bound), min(since.estimate, whole.estimate))
 
     def learned(self, messages: Sequence[Message], tokens: int) -> None:
         """The provider counted this many tokens in this question."""
         if tokens > 0:
             self._counted = [_Counted(tuple(messages), tokens), *self._counted][:_CONVERSATIONS]
 
-    def _known(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """How many messages from the first on were counted before, and their tokens at most."""
-        best = (0, 0)
+    def _known(self, messages: Sequence[Message]) -> tuple[int, _Counted]:
+        """How many messages from the first on were counted before, and the question in which they were."""
+        best = (0, _Counted((), 0))
         for counted in self._counted:
             same = _common(counted.messages, messages)
             if same > best[0]:
-                best = (same, counted.tokens)
+                best = (same, counted)
             if same == len(counted.messages):
                 break  # all of it: an earlier question of the same conversation knows less
         return best
+
+
+def _size(messages: Sequence[Message], tokens: int, others: int = 0) -> Size:
+    """The size of the messages and of so many `others` bytes, with these tokens beside them."""
+    text = others + sum(_bytes(message) for message in messages)
+    tokens += PER_MESSAGE * len(messages)
+    return Size(tokens + text, tokens + text // BYTES_PER_TOKEN)
 
 
 def _common(before: Sequence[Message], now: Sequence[Message]) -> int:

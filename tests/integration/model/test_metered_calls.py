@@ -258,6 +258,10 @@ def test_a_longer_question_is_bounded_by_what_was_counted_and_the_bytes_since() 
     system, one = Message(role="system", content="r" * 900), Message(role="user", content="x" * 900)
     bound.learned([system, one, Message(role="user", content="reminder")], 700)
     assert 700 <= bound.size([system, one], ()).bound < 1_000
+    # One that was compacted: only its system prompt was counted, as a part of all that was there before.
+    bound.learned([system, *(Message(role="user", content="x") for _ in range(3))], 100_000)
+    compacted = bound.size([system, Message(role="user", content="summary")], ())
+    assert compacted == PromptBound().size([system, Message(role="user", content="summary")], ())
 
 
 def test_an_answer_may_be_as_long_as_the_model_the_window_and_the_usual_allow() -> None:
