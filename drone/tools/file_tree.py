@@ -1,8 +1,9 @@
 """Lists and searches the files of a tree: runs as a script inside the sandbox, so it uses only the standard library.
 
 `python -I -S -c <this file> REQUEST`, where REQUEST is a JSON object (`TreeRequest`); prints the output for the model.
-In a git work tree it covers tracked files and untracked files that are not ignored; elsewhere, and if git ignores the
-whole requested directory, everything except `.git`. It opens only plain files whose path contains no symlink.
+In a git work tree it covers tracked files and untracked files that are not ignored, and those of submodules and other
+repositories inside; elsewhere, and if git ignores the whole requested directory, everything except `.git`. It opens
+only plain files whose path contains no symlink.
 """
 
 from __future__ import annotations
@@ -113,11 +114,14 @@ def grep(request: TreeRequest, deadline: float) -> list[str]:
 
 def files_below(directory: str, deadline: float) -> list[str]:
     """Paths of files below `directory`, which is empty or ends with a slash, sorted by name."""
-    listed = _git_listed(directory, deadline) or list(_walked(directory or ".", deadline))
-    found = {directory + path for path in listed if not path.endswith("/")}
-    for nested in (path for path in listed if path.endswith("/")):
-        # A nested repository: git lists it without its contents.
-        found.update(files_below(directory + nested, deadline))
+    found: set[str] = set()
+    for name in _git_listed(directory, deadline) or _walked(directory or ".", deadline):
+        path = directory + name
+        if _is_directory(path):
+            # A repository inside, or the directory of a submodule: git lists it without its contents.
+            found.update(files_below(path.rstrip("/") + "/", deadline))
+        else:
+            found.add(path)
     return sorted(found)
 
 
@@ -248,7 +252,9 @@ def _git_listed(directory: str, deadline: float) -> list[str]:
         done = subprocess.run(command, cwd=directory or ".", capture_output=True, timeout=left, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return os.fsdecode(done.stdout).split("\0")[:-1] if done.returncode == 0 else []
+    listed = os.fsdecode(done.stdout).split("\0")[:-1] if done.returncode == 0 else []
+    # So git names an empty directory of an outer repository, such as that of a submodule that was not fetched.
+    return [path for path in listed if path != "./"]
 
 
 def _walked(top: str, deadline: float) -> Iterator[str]:
@@ -267,6 +273,11 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None  # deleted: git also lists deleted files, and files may be deleted during the search
+
+
+def _is_directory(path: str) -> bool:
+    status = _status(path)
+    return status is not None and stat.S_ISDIR(status.st_mode) and _is_real(path, {})
 
 
 def _is_real(directory: str, known: dict[str, bool]) -> bool:

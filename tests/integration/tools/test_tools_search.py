@@ -74,6 +74,18 @@ def test_what_git_tracks_or_was_asked_for_is_found_and_so_are_a_repository_insid
     assert call("grep", pattern="logged").output == "run.log\n1:def logged():"
     work_tree(tree / "vendored", {"inner.py": "def inner(): ...\n"})
     assert call("grep", pattern="inner").output == "vendored/inner.py\n1:def inner(): ..."
+    work_tree(tree / "lib", {"part.py": "def part(): ...\n", ".gitignore": "*.log\n"})
+    (tree / "lib" / "part.log").touch()
+    commit = git(tree / "lib", "rev-parse", "HEAD")
+    for submodule in ("lib", "unfetched", "link/lib"):
+        git(tree, "update-index", "--add", "--cacheinfo", f"160000,{commit},{submodule}")
+    (tree / "unfetched").mkdir()
+    (tree / "link").symlink_to(".")
+    assert call("grep", pattern="part").output == "lib/part.py\n1:def part(): ..."
+    assert call("glob", pattern="part.*").output == "lib/part.py"
+    assert call("glob", pattern="*", path="unfetched").output == "(nothing found)"
+    (tree / "unfetched" / "part.py").touch()
+    assert call("glob", pattern="part.*", sort="name").output == "lib/part.py\nunfetched/part.py"
     (tree / "src" / "a.py").unlink()
     assert "a.py" not in call("grep", pattern="def").output + call("glob", pattern="*.py").output
 
