@@ -23,6 +23,7 @@ from drone.agent.values import (
     ToolSpec,
     UserMessage,
     WaitsFor,
+    with_note,
 )
 from shared.clock import Clock
 from shared.errors import Halted, Interrupted, Preempted
@@ -68,8 +69,8 @@ class Children:
     def spawn(self, call_id: str, task: str, tools: Collection[str] | None = None) -> ToolResult:
         """Let a child do `task` with `tools` (None: all tools that children may use), and return its final answer.
 
-        Raises what the controls and the shared limits raise, and Halted when a guardrail ends the run: that ends the
-        parent's step as well.
+        The result is an error with the reason if the child ends early. Raises what the controls and the shared limits
+        raise, and Halted when a guardrail ends the run: that ends the parent's step as well.
         """
         from drone.agent.agent import Agent
 
@@ -97,7 +98,11 @@ class Children:
         if outcome.exit_status is ExitStatus.HALTED:
             # The run ends, and not with the child's last words.
             raise Halted(outcome=replace(outcome, response=""))
-        return ToolResult(outcome.response or outcome.reason, is_error=not outcome.succeeded)
+        if outcome.exit_status in {ExitStatus.STOPPED, ExitStatus.SUBMITTED}:
+            return ToolResult(outcome.response or outcome.reason)
+        # Its last words are from the middle of its work.
+        note = f"(the child agent ended early: {outcome.reason})"
+        return ToolResult(with_note(outcome.response, note), is_error=True, note=note)
 
 
 class _Whitelisted:

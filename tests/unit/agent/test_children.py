@@ -17,7 +17,7 @@ from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus
 from shared.work_order import Limits
 from tests.support.clocks import HandClock
-from tests.support.scripted import Loop, calls, raising, says
+from tests.support.scripted import Loop, calls, raising, says, submits
 from tests.support.scripted_model import ScriptedModel
 
 
@@ -110,9 +110,19 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it_or
     blocked.toolbox.children = replace(blocked.toolbox.children, hooks=NoEcho())
     blocked.run()
     assert (blocked.toolbox.ran, blocked.of_children[3]) == ([], "tool_result")
-    failed = Family([spawns("Look."), {"status": 500}, says("done")])
-    assert failed.run().response == "done"
-    assert failed.results == ["The script failed with 500."]
+
+
+def test_what_a_child_says_last_is_its_result_only_if_it_finished() -> None:
+    working = {**calls("a"), "text": "I look."}
+    for end, reason in (({"status": 500}, "script failed with 500"), (says(""), "1 unusable answers")):
+        family = Family([spawns("Look."), working, end, says("done")], Limits(max_format_errors=1))
+        assert family.run().response == "done"
+        returned = [body for body in family.recorder.bodies if isinstance(body, ToolResultStep)][-1]
+        assert (returned.is_error, returned.output) == (True, f"I look.\n{returned.note}"), reason
+        assert reason in returned.note
+    finished = Family([spawns("Look."), submits("found it"), says("done")])
+    finished.run()
+    assert finished.results == ["found it"]
 
 
 def test_what_a_child_spends_is_its_parents() -> None:
