@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import escape
@@ -78,9 +78,11 @@ class AskingFor:
     allow: Sequence[str] = ()
     read_only: Collection[str] = field(default_factory=frozenset)
     """Foreign tools that declare themselves read-only."""
+    refuses: Callable[[str], str | None] = lambda _: None
+    """The rule of the drone's owner that refuses a shell line: no user is asked about it. None if there is none."""
 
     def why(self, call: ToolCall) -> str | None:
-        """Return why a call has to wait; None if it may run immediately."""
+        """Return why a call has to wait; None if it may run immediately, or is refused then."""
         if self.approve == "yolo" or call.name in READING:
             return None
         if call.name in REQUESTING:
@@ -94,7 +96,7 @@ class AskingFor:
         return None if call.name in WORKING else f"Its effects are unknown: {call.name}"
 
     def _why_command(self, command: str) -> str | None:
-        if self._allowed(command):
+        if self._allowed(command) or self.refuses(command):
             return None
         if self.approve == "all":
             return f"Every command needs approval: {_short(command)}"

@@ -75,16 +75,17 @@ class Children:
         from drone.agent.agent import Agent
 
         controls = _ChildControls(self.controls)
+        toolbox = _Whitelisted(self.toolbox, tools, controls)
         agent = Agent(
             model=_SharedModel(self.model, controls),
-            toolbox=_Whitelisted(self.toolbox, tools, controls),
+            toolbox=toolbox,
             recorder=_ChildRecorder(self.recorder, call_id),
             controls=controls,
             limits=self.limits,
             clock=self.clock,
             budget=self.budget,
             guardrails=_SharedGuardrails(self.guardrails),
-            approvals=self.approvals,
+            approvals=None if self.approvals is None else _ChildApprovals(self.approvals, toolbox),
             ids=self.ids,
             hooks=self.hooks,
             planning=self.planning,
@@ -116,15 +117,30 @@ class _Whitelisted:
     def specs(self) -> list[ToolSpec]:
         return self._toolbox.specs()
 
+    def refusal(self, call: ToolCall) -> str | None:
+        """Why a call is not run; None if it is."""
+        if call.name in _NOT_FOR_CHILDREN:
+            return _NOT_FOR_CHILDREN[call.name]
+        if self._names is None or call.name in self._names:
+            return None
+        return f"{call.name} is not available to you; use {', '.join(sorted(self._names))}."
+
     def execute(self, call: ToolCall) -> ToolResult:
-        if why := _NOT_FOR_CHILDREN.get(call.name):
+        if why := self.refusal(call):
             return ToolResult(f"Error: {why}", is_error=True)
-        if self._names is not None and call.name not in self._names:
-            return ToolResult(
-                f"Error: {call.name} is not available to you; use {', '.join(sorted(self._names))}.", is_error=True
-            )
         with self._controls.for_parent():
             return self._toolbox.execute(call)
+
+
+class _ChildApprovals:
+    """The parent's rules; no user is asked about a call that the child's tools refuse in any case."""
+
+    def __init__(self, approvals: Approvals, toolbox: _Whitelisted) -> None:
+        self._approvals = approvals
+        self._toolbox = toolbox
+
+    def why(self, call: ToolCall) -> str | None:
+        return None if self._toolbox.refusal(call) else self._approvals.why(call)
 
 
 class _SharedModel:

@@ -178,7 +178,7 @@ class Approvals(Protocol):
     """Which calls wait for a person."""
 
     def why(self, call: ToolCall) -> str | None:
-        """Return why a call has to wait; None if it may run immediately."""
+        """Return why a call has to wait; None if it may run immediately, or is refused then."""
         ...
 
 

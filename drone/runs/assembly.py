@@ -233,7 +233,7 @@ class _Assembly:
             keep_raw=order.keep_raw,
             hooks=extensions.hooks,
             guardrails=extensions.guardrails,
-            approvals=AskingFor(order.approve, order.allow, toolbox.read_only),
+            approvals=AskingFor(order.approve, order.allow, toolbox.read_only, context.policy.orders.refuses_command),
             planning=self._plan,
         )
         if self._thread is not None:

@@ -20,7 +20,7 @@ from drone.worker.live_policy import LivePolicy
 from shared.budgets import ModelPrice, Money
 from shared.clock import SystemClock
 from shared.errors import Precondition
-from shared.events import ErrorStep, ToolResultStep
+from shared.events import ApprovalStep, ErrorStep, ToolResultStep
 from shared.names import new_id
 from shared.terminal.doctor import FAIL, OK, WARN, Check
 from tests.support import needs, wait_until
@@ -65,8 +65,10 @@ def test_the_owner_decides_on_modes_tools_commands_and_spending_also_while_the_d
     stand_in: ControlPlaneStandIn, drone: DroneUnderTest, policy: Path, repository: Path, scripted: ScriptedFactory
 ) -> None:
     model = scripted([shell("cd . && git  push origin"), DONE])
-    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    # No user is asked about a command that the owner refuses in any case.
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url, approve="all"))
     assert stand_in.ended(sent, seconds=180).status == "success"
+    assert recorded(stand_in, sent, ApprovalStep) == []
     (result,) = recorded(stand_in, sent, ToolResultStep)
     assert result.is_error
     assert f"commands.refuse in {policy}, line 6" in result.output

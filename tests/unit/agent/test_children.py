@@ -144,6 +144,16 @@ def test_a_childs_call_waits_for_a_person_as_its_parents_would_under_an_id_of_it
     assert len(family.toolbox.ran) == 1
 
 
+def test_no_person_is_asked_about_a_call_that_a_child_may_not_make() -> None:
+    for call in (calls("a"), spawns("Look deeper.")):
+        family = Family([spawns("Look.", tools=["submit"]), call, says("could not"), says("done")])
+        family.toolbox.children = replace(family.toolbox.children, approvals=AskingFor("all"))
+        family.controls.rulings = {"call_1_0": Ruling(approved=True)}
+        family.run()
+        assert family.children[3]["is_error"]
+        assert "approval" not in family.kinds
+
+
 def test_what_people_say_meanwhile_is_for_the_parent() -> None:
     family = Family([spawns("Look."), calls("a"), says("found it"), says("done"), says("really done")])
     family.toolbox.on_call = lambda _: (
