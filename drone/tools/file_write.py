@@ -42,9 +42,10 @@ class FileWrite:
         content = as_bytes(call.content, "content")
         with made_directory_of(place) as directory:
             check_writable(directory, place)
-            content, kept = _in_form_of(_existing(directory, place), content)
+            existing = _existing(directory, place)
+            content, kept = _in_form_of(existing, content)
             replace_content(directory, place, content)
-        note = self.syntax.note(place.path, None, content)
+        note = self.syntax.note(place.path, existing or None, content)
         return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, place.path)}{kept}{note}")
 
 

@@ -137,6 +137,7 @@ def test_insertions_and_whole_files_are_parsed_too_but_not_other_languages_or_la
     written = call("file_write", path="sub/b.py", content="def\n").output
     assert "a.py no longer parses: line 2: expected ':'" in inserted
     assert "sub/b.py no longer parses: line 1: invalid syntax" in written
+    assert NOTE not in call("file_write", path="sub/b.py", content="def (\n").output
     assert NOTE in call("file_write", path="deep.py", content="(" * 1000 + ")" * 1000).output
 
     for name, content in (("a.txt", "("), ("a.js", "("), ("c.py", f"({' ' * LARGEST}")):
