@@ -143,13 +143,20 @@ class Agent:
             return self._until_it_ends()
 
     def take_up_messages(self) -> bool:
-        """Add user messages received since the model stopped to the transcript; True if there were any."""
+        """Add user messages received since the model stopped to the transcript; True if there were any.
+
+        Follow-ups are taken only if nothing else was said: one that must be answered alone waits for that answer.
+        """
         waiting = len(self.transcript)
-        self._hear(self.controls.steering(), "steer")
-        # One follow-up that must be answered alone waits for the answer to what was just said.
-        if len(self.transcript) == waiting:
-            self._hear(self.controls.follow_ups(), "follow_up")
-        return len(self.transcript) > waiting
+        # An extension may withhold all that was taken together, and more is behind it.
+        while len(self.transcript) == waiting:
+            if messages := self.controls.steering():
+                self._hear(messages, "steer")
+            elif messages := self.controls.follow_ups():
+                self._hear(messages, "follow_up")
+            else:
+                return False
+        return True
 
     def end(self, outcome: Outcome) -> None:
         """Tell guardrails and extensions how the run ended, once, after its last message; nothing if it never began.

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from drone.extensions.context import ContextUsage, ExtensionContext, RegisteredModel
+from drone.runs.controls import RunControls
+from shared.control import Say
 from shared.errors import Conflict, Interrupted, Preempted
 from shared.events import CommentStep, UserStep
 from shared.messages import Message
@@ -158,6 +160,23 @@ def test_a_handler_rewrites_a_message_or_keeps_it_from_the_model(tmp_path: Path)
     assert texts(loop) == ["Do it.", "steer: one", "follow_up: two"]
     remarks = [body.text for body in loop.recorder.bodies if isinstance(body, CommentStep)]
     assert remarks == ["An extension withheld a message from the agent: it has a number."]
+
+
+def test_a_message_that_is_withheld_keeps_none_of_those_behind_it_from_the_model(tmp_path: Path) -> None:
+    code = """
+    from drone.extensions import Block
+
+    def extend(api):
+        api.on("message_receive", lambda event, context: Block("it has a number.") if "7" in event.text else None)
+    """
+    loop = extended(tmp_path, code, says("Done."), says("Done."), says("Done."))
+    queued = RunControls(loop.clock, valid_until=3600)
+    loop.controls.steering, loop.controls.follow_ups = queued.steering, queued.follow_ups  # type: ignore[method-assign]
+    for text, after in (("7", False), ("one", False), ("7 more", True), ("two", True)):
+        queued.receive(Say(run_id="r", text=text, after=after, alone=True))
+    loop.run()
+    assert texts(loop) == ["Do it.", "one", "two"]
+    assert not queued.pending()
 
 
 def test_a_memory_is_asked_with_the_prompt_and_told_how_the_run_ended(tmp_path: Path) -> None:
