@@ -116,6 +116,12 @@ def test_kubernetes_knows_every_field_of_the_manifests() -> None:
     assert re.search(r"dronefleet_pool_wanted\b", scaled["spec"]["triggers"][0]["metadata"]["query"])
 
 
+def test_the_ingress_passes_bodies_of_every_size_on_and_leaves_their_limits_to_the_api() -> None:
+    (ingress,) = (each for _, each in documents() if each["kind"] == "Ingress")
+    assert ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"] == "0"
+    assert "request_body" not in read("deploy/Caddyfile")
+
+
 def test_a_drones_pod_lets_its_run_end_although_its_image_gives_orders_back_at_once() -> None:
     (drone,) = (each for _, each in containers() if each["command"][0] == "drone")
     stop = drone["lifecycle"]["preStop"]["exec"]["command"]
