@@ -136,6 +136,18 @@ def test_a_drones_pod_lets_its_run_end_although_its_image_gives_orders_back_at_o
     assert process.returncode == -signal.SIGTERM
 
 
+def test_a_drones_pod_has_its_home_and_so_its_clones_on_the_volume_that_is_large_enough_for_them() -> None:
+    (pod,) = (each for name, each in pods() if name == "dronefleet-burst")
+    (drone,) = pod["containers"]
+    of_image = dict(re.findall(r"\b(DRONE_HOME)=(\S+)", read("deploy/Dockerfile.drone")))
+    environ = of_image | {each["name"]: each["value"] for each in drone["env"]}
+    # Without a home of its own, an ephemeral drone makes one in the directory for temporary files.
+    place = environ["DRONE_HOME"] or environ["TMPDIR"]
+    (volume,) = (each["name"] for each in drone["volumeMounts"] if place.startswith(each["mountPath"]))
+    limits = {each["name"]: each["emptyDir"].get("sizeLimit") for each in pod["volumes"]}
+    assert (limits[volume], limits["home"]) == ("20Gi", "1Gi")
+
+
 def test_no_pod_runs_as_root_or_may_become_it() -> None:
     for name, pod in pods():
         rights = pod["securityContext"]
