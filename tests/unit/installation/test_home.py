@@ -126,7 +126,7 @@ def test_looking_who_holds_the_home_does_not_keep_a_drone_from_starting(home: Dr
     end_of_look.join()
 
 
-STOPS = ("KillMode=", "ExecStop=", "TimeoutStopSec=")
+STOPS = ("Restart", "KillMode=", "ExecStop=", "TimeoutStopSec=")
 
 
 def unit(home: str = "/d", **variables: str) -> list[str]:
