@@ -27,6 +27,7 @@ KEPT = (
     "keep_readings_days",
     "keep_raw_events_days",
     "blob_limit_mb",
+    "audit_days",
 )
 """The settings of the retention."""
 
@@ -90,8 +91,8 @@ class FleetSettings(BaseSettings):
     mail_from: str = "dronefleet@localhost"
     """The sender of e-mail: an address, or `Name <address>`."""
 
-    audit_days: int = Field(365, ge=1)
-    """How long records of the audit log are kept."""
+    audit_days: int | None = 365
+    """How long records of the audit log are kept; None: for ever."""
 
     metrics_token: str | None = Field(None, repr=False, min_length=16)
     """What Prometheus sends as a bearer token to read `/metrics`; None: there are no metrics."""

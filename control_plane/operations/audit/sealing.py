@@ -37,6 +37,8 @@ def seal_head(core: Core) -> None:
 
 def prune_expired(core: Core) -> None:
     """Delete records older than the retention, by whole days, so that the log is pruned once a day."""
+    if core.settings.audit_days is None:
+        return
     midnight = core.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     before = midnight - kept_for(core.settings.audit_days)
     by = AuditEntry(core.clock.now(), "control plane", "retention", declared.PRUNE.name, door="control plane")

@@ -330,6 +330,8 @@ def test_the_log_is_pruned_by_whole_days_and_leaves_a_signed_anchor(core: Core, 
         verify(core, admin, seq=3, hash="0" * 64)
 
     later(core, days=400)
+    prune_expired(replace(core, settings=core.settings.model_copy(update={"audit_days": None})))
+    assert verify(core, admin).first == 5
     prune_expired(core)
     prune_expired(core)
     result = verify(core, admin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from control_plane.core.settings import KEPT, read_settings
 from control_plane.core.trace_receiver import traces_url
 from shared.errors import Invalid
+from tests.support.documents import ROOT
 
 GIVEN: dict[str, Any] = {"database_url": "sqlite://", "broker_url": "redis://x", "blob_dir": Path("/x")}
 RECEIVER = "http://collector:4318"
@@ -44,6 +46,8 @@ def test_spans_go_below_the_endpoint_and_an_empty_one_turns_them_off() -> None:
 def test_a_retention_that_would_remove_everything_is_refused_and_unlimited_keeps_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    documented = re.findall(r"\| `FLEET_(\w+)` \|", (ROOT / "docs/retention.md").read_text())
+    assert sorted(documented) == sorted(map(str.upper, KEPT))
     refused = [*((KEPT[0], given) for given in ("-1", "0.5", "forever", "1e3")), *((name, "0") for name in KEPT)]
     for name, given in refused:
         variable = f"FLEET_{name.upper()}"
