@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -299,10 +298,10 @@ def _existing(fleet: FleetClient, name: str) -> Doc | None:
 def _free_name(fleet: FleetClient, name: str) -> str:
     if _existing(fleet, name) is None:
         return name
-    stem, number = re.sub(r"-\d+$", "", name), 2
-    while _existing(fleet, f"{stem}-{number}") is not None:
+    number = 2
+    while _existing(fleet, f"{name}-{number}") is not None:
         number += 1
-    return f"{stem}-{number}"
+    return f"{name}-{number}"
 
 
 def _sent(fleet: FleetClient, name: str, rows: Sequence[BatchRowRequest], parallel: int | None) -> Doc:

@@ -49,7 +49,7 @@ def data_set(tmp_path: Path) -> tuple[Path, Path]:
         }
         for number, (name, script) in enumerate([("acme/calc", ""), ("acme/sums", ""), ("acme/calc", " script:wrong")])
     ]
-    file, mirrors = tmp_path / "bench.jsonl", tmp_path / "map.json"
+    file, mirrors = tmp_path / "bench-1.jsonl", tmp_path / "map.json"
     file.write_text("".join(f"{json.dumps(each)}\n" for each in instances))
     mirrors.write_text(json.dumps({name: str(path) for name, path in repositories.items()}))
     return file, mirrors
@@ -74,7 +74,8 @@ def test_a_file_of_swe_bench_becomes_predictions(fleet: WholeFleet, tmp_path: Pa
     assert "3 of 3 ended" in done.stdout
 
     target = tmp_path / "preds.json"
-    assert fleet.fleet("batch", "results", "bench", "--format", "preds", "--output", str(target), *ORG).returncode == 0
+    results = fleet.fleet("batch", "results", "bench-1", "--format", "preds", "--output", str(target), *ORG)
+    assert results.returncode == 0, results.stderr
     found = json.loads(target.read_text())
     assert {id: (each["instance_id"], each["model_name_or_path"]) for id, each in found.items()} == {
         f"acme__calc-{number}": (f"acme__calc-{number}", "openai/scripted") for number in range(3)
@@ -89,9 +90,9 @@ def test_a_file_of_swe_bench_becomes_predictions(fleet: WholeFleet, tmp_path: Pa
     file.write_text(file.read_text().replace("add subtracts. script:wrong", "add subtracts!"))
     changed = fleet.fleet(*run)
     assert (changed.returncode, "1 changed (acme__calc-2)" in changed.stderr) == (4, True)
-    redone = fleet.fleet(*run, "--redo", "--slice", "0:1", "--name", "bench")
+    redone = fleet.fleet(*run, "--redo", "--slice", "0:1", "--name", "bench-1")
     assert redone.returncode == 0, redone.stderr
-    compared = fleet.json("batch", "compare", "bench", "bench-2", *ORG)
+    compared = fleet.json("batch", "compare", "bench-1", "bench-1-2", *ORG)
     assert (compared["pairs"], compared["unpaired_a"]) == (1, 2)
 
 
