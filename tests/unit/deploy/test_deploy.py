@@ -51,6 +51,8 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
             made = spec.get("jobTargetRef", spec)
             if "template" in made:
                 yield each["metadata"]["name"], made["template"]["spec"]
+            if each["kind"] == "Pod":
+                yield each["metadata"]["name"], spec
 
 
 def containers() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -114,6 +116,22 @@ def test_kubernetes_knows_every_field_of_the_manifests() -> None:
         for each in objects:
             kubernetes_validate.validate(each, version, strict=True)
     assert re.search(r"dronefleet_pool_wanted\b", scaled["spec"]["triggers"][0]["metadata"]["query"])
+
+
+def test_a_restore_finds_the_database_empty_and_the_settings_and_blobs_that_the_fleet_will_have() -> None:
+    steps = read("docs/deploy.md").partition("## Restore")[2].partition("## ")[0]
+    started, restore, _ = map(str.split, re.findall(r"(?m)^docker compose --file deploy/compose.yaml (.+)$", steps))
+    services = [COMPOSE["services"][name] for name in started if name in COMPOSE["services"]]
+    assert [each.get("depends_on") for each in services] == [None, None], "one of them might upgrade the database"
+    assert "--no-deps" in restore
+    pods_of = dict(pods())
+    once, api = pods_of["dronefleet-restore"], pods_of["dronefleet-api"]
+    assert "initContainers" not in once
+    assert [each["envFrom"] for each in once["containers"]] == [api["containers"][0]["envFrom"]]
+    assert (once["volumes"], once["securityContext"]) == (api["volumes"], api["securityContext"])
+    applied = re.findall(r"--filename deploy/kubernetes/(\S+)", steps)
+    assert {"restore.yaml", "settings.yaml", "storage.yaml"} == set(applied)
+    assert "restore.yaml" not in read("deploy/kubernetes/kustomization.yaml")
 
 
 def test_the_ingress_passes_bodies_of_every_size_on_and_leaves_their_limits_to_the_api() -> None:
