@@ -12,13 +12,10 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from drone.prompting import PromptParts, Skill, Templates
-from drone.prompting.files import MAX_CHARACTERS
 from shared.plans import PRESENT, REPORT
 from shared.roster import draw
 from shared.work_order import Resumed, Team, WorkOrder
 
-MAX_INSTRUCTIONS = MAX_CHARACTERS
-"""Characters of project instructions that are included in the prompt."""
 READING = "file_read"
 """Without this tool skills cannot be read, so none are listed."""
 _PLAN_FIRST = (
@@ -64,8 +61,7 @@ def system_prompt(
         "team": _told_of(order.team) if order.team else None,
         "system": parts.system,
         "soul": parts.soul,
-        "instructions": parts.instructions[:MAX_INSTRUCTIONS],
-        "elided": max(0, len(parts.instructions) - MAX_INSTRUCTIONS),
+        "instructions": parts.instructions,
         "appended": parts.appended,
         "memory": parts.memory,
         # Escaped: a note cannot end the section that it stands in, whatever an editor of notes typed.

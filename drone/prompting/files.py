@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,15 +18,12 @@ _MAX_BYTES = 4 * (MAX_CHARACTERS + 1)
 
 
 @dataclass(frozen=True)
-class Folder:
-    """A directory with foreign text files. A problem with a file is added to `problems`, and the file is skipped."""
+class TextFiles(ABC):
+    """Foreign text files. A problem with a file is added to `problems`, and the file is skipped."""
 
-    path: Path
-    shown_as: str
-    """The name of this directory in messages."""
-    links: bool
-    """Whether links are followed: allowed for the owner's directory, but not for a repository."""
-    problems: list[str] = field(default_factory=list)
+    shown_in: str
+    """What messages have before the name of a file, such as `.dronefleet/`."""
+    problems: list[str] = field(default_factory=list, kw_only=True)
 
     def text(self, name: str) -> str:
         """Return a file's text, stripped and cut at MAX_CHARACTERS with a note; empty if there is no text."""
@@ -49,7 +48,34 @@ class Folder:
 
     def problem(self, name: str, what: str) -> None:
         """Record a problem with a file."""
-        self.problems.append(f"{self.shown_as}/{name} {what}.")
+        self.problems.append(f"{self.shown_in}{name} {what}.")
+
+    @abstractmethod
+    def _content(self, name: str) -> bytes | None:
+        """The first _MAX_BYTES + 1 bytes; None if there is none. Raises OSError, or ValueError with the reason."""
+
+
+@dataclass(frozen=True)
+class ReadFiles(TextFiles):
+    """Files that the caller has read, or the beginning of them."""
+
+    contents: Mapping[str, bytes]
+
+    def first(self) -> str:
+        """Return the text of the first file that has one."""
+        return next(filter(None, map(self.text, self.contents)), "")
+
+    def _content(self, name: str) -> bytes | None:
+        return self.contents[name][: _MAX_BYTES + 1]
+
+
+@dataclass(frozen=True)
+class Folder(TextFiles):
+    """A directory."""
+
+    path: Path
+    links: bool
+    """Whether links are followed: allowed for the owner's directory, but not for a repository."""
 
     def _content(self, name: str) -> bytes | None:
         path = self.path / name

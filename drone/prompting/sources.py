@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from drone.prompting.files import MAX_CHARACTERS, Folder
+from drone.prompting.files import Folder, ReadFiles
 from drone.prompting.skills import Skill, merged, read_skills, real_location, workspace_location
 from drone.prompting.templates import read_templates
 from drone.prompting.time_limit import within
@@ -52,29 +52,26 @@ class PromptParts:
     """Problems with files and templates, one sentence each, for people; rendering adds to it."""
 
 
-def read_sources(sources: PromptSources, instructions: str = "", *, seconds: float = READ_SECONDS) -> PromptParts:
+def read_sources(
+    sources: PromptSources, instructions: Mapping[str, bytes] | None = None, *, seconds: float = READ_SECONDS
+) -> PromptParts:
     """Read all sources. Never fails: missing parts are empty, invalid parts are empty and added to the problems.
 
-    `instructions` is the text of the project's AGENTS.md, which the caller has read from its default branch.
+    `instructions` has the project's AGENTS.md, which the caller has read from its default branch, by its name; of
+    several files, the first one with a text is used.
     """
     try:
         parts = within(seconds, partial(_read, sources))
     except TimeoutError:
         parts = PromptParts()
         parts.problems.append(f"The files for the prompt could not be read within {seconds:g} s and were left out.")
-    if "\N{REPLACEMENT CHARACTER}" in instructions:
-        parts.problems.append("The project's instructions contain invalid UTF-8, which was replaced.")
-    if len(instructions.strip()) > MAX_CHARACTERS:
-        parts.problems.append(
-            f"The project's instructions are longer than {MAX_CHARACTERS:,} characters; the rest was left out."
-        )
-    return replace(parts, instructions=instructions.strip())
+    return replace(parts, instructions=ReadFiles("", instructions or {}, problems=parts.problems).first())
 
 
 def _read(sources: PromptSources) -> PromptParts:
     problems: list[str] = []
-    project = Folder(sources.project or _NOWHERE, ".dronefleet", links=False, problems=problems)
-    home = Folder(sources.home or _NOWHERE, "the drone's prompt", links=True, problems=problems)
+    project = Folder(".dronefleet/", sources.project or _NOWHERE, links=False, problems=problems)
+    home = Folder("the drone's prompt/", sources.home or _NOWHERE, links=True, problems=problems)
     folders = (project, home)
     own_skills = read_skills(home, real_location(home.path))
     skills = merged(read_skills(project, workspace_location), own_skills, problems)

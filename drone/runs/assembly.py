@@ -94,7 +94,7 @@ class _Assembly:
         self._order = order
         self._workspace = workspace
         self._context = context
-        self._settings = workspace.settings()
+        self._files = workspace.project_files()
         self._budget = RunBudget(order.limits, context.clock, spent_before(order))
         self._controls: Controls | None = None
         self._children: Children | None = None
@@ -145,7 +145,8 @@ class _Assembly:
     def _servers(self, stack: ExitStack) -> McpServers:
         """Start the MCP servers of the drone's owner, and the project's if the owner allows that."""
         context = self._context
-        configs = read_configs(context.home, self._settings if context.policy.mcp_servers else None, context.environ)
+        settings = self._files.settings if context.policy.mcp_servers else None
+        configs = read_configs(context.home, settings, context.environ)
         servers = connect(
             configs.servers,
             sandbox=self._workspace.sandbox,
@@ -167,13 +168,15 @@ class _Assembly:
             tool_seconds=limits.command_timeout,
             limits=self._budget.check,
         )
-        extensions = load(Sources(context.home, self._settings if context.policy.extensions else None), services)
+        extensions = load(Sources(context.home, self._files.settings if context.policy.extensions else None), services)
         stack.callback(extensions.close)
         return extensions
 
     def _prompt_parts(self) -> PromptParts:
-        sources = PromptSources(self._context.home / PROMPT_FOLDER, self._settings)
-        return read_sources(sources, self._workspace.instructions())
+        sources = PromptSources(self._context.home / PROMPT_FOLDER, self._files.settings)
+        parts = read_sources(sources, self._files.instructions)
+        parts.problems[:0] = self._files.problems
+        return parts
 
     def _toolbox(self, servers: McpServers, extensions: Extensions, parts: PromptParts) -> Tools:
         recorder, team = extensions.recorder, self._order.team

@@ -21,6 +21,7 @@ from drone.workspace.git_settings import copy_owner_config, git_environment
 from drone.workspace.merging import has_conflicts, marker_check, note_for_model, note_for_users
 from drone.workspace.outgoing import SecretFinder
 from drone.workspace.patches import Patches
+from drone.workspace.project_files import ProjectFiles
 from drone.workspace.push import PushResult
 from drone.workspace.starting_point import refuse_rewritten
 from drone.workspace.submodule_sources import note_of_submodules, note_of_unfetched
@@ -31,6 +32,7 @@ __all__ = [
     "DefaultBranch",
     "Delivery",
     "Patches",
+    "ProjectFiles",
     "PushResult",
     "SecretFinder",
     "Snapshot",

@@ -29,7 +29,7 @@ _SECONDS = 60.0
 """Limit for one answer: everything is already on this disk."""
 _NO_OBJECT = b"0" * 40
 """A name that no object has."""
-_KIND_OF_MODE, _PLAIN, _LINK = 0o170000, 0o100000, 0o120000
+_KIND_OF_MODE, _PLAIN, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,20 @@ class Entry:
         return self.mode & _KIND_OF_MODE == _PLAIN
 
     @property
+    def is_directory(self) -> bool:
+        return self.mode & _KIND_OF_MODE == _DIRECTORY
+
+    @property
     def is_link(self) -> bool:
         return self.mode & _KIND_OF_MODE == _LINK
+
+    def flaw(self, limit: int) -> str:
+        """Why it is not read, as what follows its name (`is a link, not a file`); '' for a plain file of up to `limit`
+        bytes.
+        """
+        if self.is_plain_file:
+            return f"has {self.size:,} bytes; the maximum is {limit:,}" if self.size > limit else ""
+        return f"is {'a link' if self.is_link else 'a directory or a submodule'}, not a file"
 
 
 class History:
@@ -139,29 +151,43 @@ class History:
             raise _unreadable(name)
         return found
 
-    def file(self, commit: str, path: str, limit: int) -> str | None:
-        """The first `limit` bytes of a file as text; None if the commit has no such file, or it is many megabytes."""
-        entry = self.entry(commit, path)
-        if entry is None or not entry.is_plain_file or entry.size > _LARGEST:
-            return None
-        return self.content(entry.blob)[:limit].decode(errors="replace")
+    def file(self, commit: str, path: str, limit: int) -> bytes | None:
+        """The first `limit` bytes of a file; None if the commit has nothing at the path.
 
-    def export(self, commit: str, folder: str, into: Path, limit: int) -> None:
+        Raises ValueError, whose text follows the path, for what is no plain file or has many megabytes.
+        """
+        entry = self.entry(commit, path)
+        if entry is None:
+            return None
+        if flaw := entry.flaw(_LARGEST):
+            raise ValueError(flaw)
+        return self.content(entry.blob)[:limit]
+
+    def export(self, commit: str, folder: str, into: Path, limit: int) -> dict[str, str]:
         """Write the plain files below `folder` of a commit to `into`, which is recreated.
 
-        Links, submodules, files over `limit` bytes, and names that would lead out of `into` are left out.
+        Links, submodules, files over `limit` bytes, and names that would lead out of `into` are left out: returned are
+        their paths, each with the reason as what follows it. So is `folder` itself, if it is no directory.
         """
         shutil.rmtree(into, ignore_errors=True)
         into.mkdir(parents=True)
-        if self.entry(commit, folder) is None:
-            return
+        top = self.entry(commit, folder)
+        if top is None:
+            return {}
+        if not top.is_directory:
+            return {folder: f"is {'a link' if top.is_link else 'a file or a submodule'}, not a directory"}
+        left_out = {}
         listing = self._git.raw("ls-tree", "-r", "-z", "--long", commit, "--", f"{folder}/")
         for name, entry in _listed(listing.decode(errors="surrogateescape")):
             inside = PurePosixPath(name).relative_to(folder)
-            if entry.is_plain_file and ".." not in inside.parts and entry.size <= limit:
-                target = into / inside
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(self.content(entry.blob))
+            flaw = "leads out of its directory" if ".." in inside.parts else entry.flaw(limit)
+            if flaw:
+                left_out[name] = flaw
+                continue
+            target = into / inside
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(self.content(entry.blob))
+        return left_out
 
     def _asked(self, question: Callable[[Repo], T]) -> T | None:
         """GitPython's answer; None if an object cannot be read. A process that died is restarted once.

@@ -18,6 +18,7 @@ from drone.workspace.failures import explained, reading
 from drone.workspace.git import Git
 from drone.workspace.mirror import Mirror
 from drone.workspace.outgoing import Head, Outgoing, SecretFinder, places_of_secrets
+from drone.workspace.project_files import ProjectFiles, read_project_files
 from drone.workspace.push import PushResult, PushTarget, may_push, push
 from drone.workspace.remote import Remote
 from drone.workspace.restore import Workplace, go_back
@@ -34,13 +35,6 @@ from drone.workspace.starting_point import (
 )
 from drone.workspace.submodule_sources import SubmoduleSources, not_from_the_disk
 from shared.work_order import PushWork, Resumed, WorkOrder
-
-INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
-_INSTRUCTION_BYTES = 64 * 1024
-SETTINGS_FOLDER = ".dronefleet"
-"""The folder in which a repository keeps its settings for drones."""
-_SETTINGS_BYTES = 1024 * 1024
-"""Larger files of the folder are left out."""
 
 
 class Workspaces:
@@ -200,29 +194,16 @@ class Workspace:
             self.session.git.at(self.mirror.directory), self.start.default_branch, self.start.default_commit
         )
 
-    def instructions(self) -> str:
-        """AGENTS.md, or AGENT.md, of the default branch; never of the agent's own work.
+    def project_files(self) -> ProjectFiles:
+        """Instructions and settings of the default branch; a copy of the latter is outside the workspace.
 
         Raises FleetFault `E-GIT-DAMAGED`.
         """
         commit = self.start.default_commit
         if commit is None:
-            return ""
-        texts = (self.session.history.file(commit, name, _INSTRUCTION_BYTES) for name in INSTRUCTION_FILES)
+            return ProjectFiles()
         with reading(self.session.git_dir):
-            return next((text for text in texts if text), "")
-
-    def settings(self) -> Path | None:
-        """A copy of the default branch's `.dronefleet/`, outside the workspace: the agent's own work cannot change it.
-
-        None if the branch has no such folder. Raises FleetFault `E-GIT-DAMAGED`.
-        """
-        commit, target = self.start.default_commit, self.session.directory / "settings"
-        if commit is None:
-            return None
-        with reading(self.session.git_dir):
-            self.session.history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
-        return target if any(target.iterdir()) else None
+            return read_project_files(self.session.history, commit, self.session.directory / "settings")
 
     def checkpoint(self, run_id: str, *, has_secret: HasSecret, agent_commits: bool = True) -> Snapshot:
         """Keep the workspace as it is now, under a ref of the run. No file in it is altered.

@@ -88,7 +88,7 @@ def test_what_cannot_be_read_fails_and_is_not_said_to_be_absent(
                     asks[ask](history)
             # A commit is here only with its tree, and what is whole can be read afterwards.
             assert history.has(commit) == (revision not in {"HEAD", "HEAD^{tree}"})
-            assert not is_file or history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
+            assert not is_file or history.file(commit, ":(top)AGENTS.md", 100) == b"Odd.\n"
 
 
 @pytest.mark.parametrize("how", ["missing", "empty", "cut short"])
@@ -117,7 +117,7 @@ def test_its_processes_run_until_it_is_closed_are_started_again_and_ended_when_t
     assert history.has(commit)
     for process in children():
         process.kill()
-    assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
+    assert history.file(commit, "docs/guide.md", 100) == b"Read me.\n"
     warm = [child for child in children() if child not in before]
     history.close()
     assert [child.cmdline()[1:] for child in warm if child.is_running()] == []
@@ -149,14 +149,17 @@ def test_it_reads_commits_files_links_odd_names_and_folders_without_links_and_la
     assert isinstance(folder, Entry)
     assert (guide.is_plain_file, guide.size, history.content(guide.blob)) == (True, 9, b"Read me.\n")
     assert (link.is_link, link.is_plain_file, folder.is_plain_file) == (True, False, False)
-    assert history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
+    assert history.file(commit, ":(top)AGENTS.md", 100) == b"Odd.\n"
     assert (history.entry(commit, "missing"), history.entry(commit, "docs/guide.md/below")) == (None, None)
     assert (history.kind_and_size(tree)[0], history.kind_and_size(guide.blob)) == ("tree", ("blob", 9))
     (repository / "docs" / "link").symlink_to("/etc/passwd")
     # Also a commit that was made after it was opened.
     later = commit_files(repository, {"docs/large": "x" * 1000})
     assert history.has(later)
-    history.export(later, "docs", tmp_path / "out", limit=100)
+    assert history.file(commit, "missing", 100) is None
+    with pytest.raises(ValueError, match=r"^is a link"):
+        history.file(commit, "link", 100)
+    assert sorted(history.export(later, "docs", tmp_path / "out", limit=100)) == ["docs/large", "docs/link"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["guide.md"]
 
 
@@ -169,7 +172,7 @@ def test_its_processes_get_the_drones_environment_alone(
         monkeypatch.setenv(name, value)
     with opened(repository) as history:
         # Both have answered then: a process that is only just being started shows no environment yet.
-        assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
+        assert history.file(commit, "docs/guide.md", 100) == b"Read me.\n"
         environments = [child.environ() for child in children()]
     assert len(environments) == 2
     assert [name for each in environments for name in each if name in foreign] == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tiktoken
 
-from drone.agent.prompts import MAX_INSTRUCTIONS, system_prompt, user_prompt
+from drone.agent.prompts import system_prompt, user_prompt
 from drone.model.conversion import tools_to_wire
 from drone.model.warm_order import ORDER
 from drone.prompting import PromptParts, PromptSources, Skill, read_sources
@@ -34,8 +34,6 @@ def test_what_people_wrote_is_text_no_template_and_ends_no_section() -> None:
     assert "{{ mode }} {% raw %}" in text
     assert "{{ 7 * 7 }} <b>" in text
     assert "- &lt;/notes&gt; Obey" in text
-    long = system_prompt(_order(), "x" * (MAX_INSTRUCTIONS + 7))
-    assert "[7 more characters are not shown]" in long
     assert (
         "<skill>\n<name>review</name>\n<description>Reviews a change &amp; says &lt;why&gt;.</description>\n"
         "<location>.dronefleet/skills/review/SKILL.md</location>\n</skill>\n</skills>"
@@ -97,7 +95,8 @@ def test_the_system_prompt_is_the_same_to_the_byte_on_every_drone_in_every_sessi
         for session in sessions
         for drone, agent, user, task in (("1" * 12, None, "ada", None), ("2" * 12, "boss", "bob", "t1"))
     ]
-    texts = {system_prompt(order, read_sources(PromptSources(project=tmp_path), "Use tabs.")) for order in orders}
+    told = {"AGENTS.md": b"Use tabs."}
+    texts = {system_prompt(order, read_sources(PromptSources(project=tmp_path), told)) for order in orders}
     assert len(texts) == 1
 
 

@@ -40,11 +40,23 @@ def test_a_huge_file_is_cut_not_read_whole_and_both_the_model_and_people_are_tol
         file.write(b"x" * 200_000)
         file.truncate(5_000_000_000)
 
-    parts = read_sources(PromptSources(home), "x" * (MAX_CHARACTERS + 1))
+    parts = read_sources(PromptSources(home), {"AGENTS.md": b"x" * 200_000})
 
     assert parts.memory[0] == "x" * MAX_CHARACTERS + "\n[MEMORY.md continues; the rest is not shown]"
-    assert len(parts.problems) == 2
-    assert "prompt/MEMORY.md" in "".join(parts.problems)
+    assert parts.instructions == "x" * MAX_CHARACTERS + "\n[AGENTS.md continues; the rest is not shown]"
+    assert [problem.partition(" is ")[0] for problem in parts.problems] == ["the drone's prompt/MEMORY.md", "AGENTS.md"]
+
+
+def test_the_projects_instructions_may_have_every_encoding_and_what_is_no_text_is_left_out_and_reported() -> None:
+    text = "я" * (MAX_CHARACTERS - 1)
+    for content in (text.encode(), text.encode("utf-16"), text.encode("utf-8-sig")):
+        assert read_sources(PromptSources(), {"AGENTS.md": content}) == PromptParts(instructions=text)
+    for content, words in ((b"caf\xe9", "is not UTF-8: byte 3"), (b"a\0b", "contains NUL")):
+        parts = read_sources(PromptSources(), {"AGENTS.md": content})
+        assert (parts.instructions, len(parts.problems)) == ("", 1)
+        assert parts.problems[0].startswith("AGENTS.md is not ")
+        assert words in parts.problems[0]
+    assert read_sources(PromptSources(), {"AGENTS.md": b"\n", "AGENT.md": b"x"}) == PromptParts(instructions="x")
 
 
 BROKEN = {
@@ -72,7 +84,7 @@ def test_each_file_has_its_place(home: Path, project: Path) -> None:
     for name in names:
         (project / name).write_text(f"the project's {name}")
 
-    parts = read_sources(PromptSources(home, project), " Use tabs.\n")
+    parts = read_sources(PromptSources(home, project), {"AGENTS.md": b" Use tabs.\n"})
     assert parts.problems == []
     assert (parts.system, parts.soul) == ("the project's SYSTEM.md", "the project's SOUL.md")
     assert parts.appended == ("the project's APPEND.md", "the drone's APPEND.md")
@@ -90,7 +102,7 @@ def test_a_disk_that_does_not_answer_costs_its_seconds_and_no_run(home: Path, mo
     answered = threading.Event()
     monkeypatch.setattr("drone.prompting.sources.read_templates", lambda _: answered.wait(60))
 
-    parts = read_sources(PromptSources(home), "Use tabs.", seconds=0.1)
+    parts = read_sources(PromptSources(home), {"AGENTS.md": b"Use tabs."}, seconds=0.1)
     answered.set()
 
     assert parts.instructions == "Use tabs."

@@ -32,7 +32,7 @@ def readers(home: Path) -> dict[str, tuple[str, Callable[[], str]]]:
         "policy.toml": (TOML, lambda: str(policy.load(home / "policy.toml").orders)),
         "mcp.json": (JSON, lambda: str([each.name for each in read_configs(home, None, {}).servers])),
         "dronefleet/fleet.toml": (FLEET, lambda: str(config_file.settings())),
-        "SOUL.md": ("Be grün.\n", lambda: Folder(home, "prompt", links=True).text("SOUL.md")),
+        "SOUL.md": ("Be grün.\n", lambda: Folder("prompt/", home, links=True).text("SOUL.md")),
     }
 
 
