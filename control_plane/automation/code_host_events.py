@@ -16,6 +16,22 @@ from shared.errors import Invalid
 
 _EVENT_HEADER = {"github": "x-github-event", "gitea": "x-gitea-event", "gitlab": "x-gitlab-event"}
 _NOTHING = re.compile("0{40,64}")
+_BRANCH_AT = (
+    ("object_attributes", "ref"),
+    ("check_suite", "head_branch"),
+    ("check_run", "check_suite", "head_branch"),
+    ("workflow_run", "head_branch"),
+    ("workflow_job", "head_branch"),
+    ("deployment", "ref"),
+)
+"""Where checks, pipelines and deployments name their branch."""
+_BY_PUSHES = frozenset(
+    {
+        *(f"pull_request.{action}" for action in ("opened", "edited", "synchronize", "synchronized")),
+        *(f"merge_request.{action}" for action in ("open", "update")),
+    }
+)
+"""What happens to a pull request because its branch is pushed and the fleet opens it. The rest is done by others."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +52,23 @@ def read_event(kind: str, headers: Mapping[str, str], body: bytes) -> CodeHostEv
 
 
 def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
-    """Why this event creates no task, '' if it does. A branch of the fleet never does, or tasks would create tasks."""
+    """Why this event creates no task, '' if it does.
+
+    What happens because the fleet pushes its own branches never does, or tasks would create tasks. A commit status of
+    Gitea, and a job of a GitLab merge request, do not name their branch.
+    """
     kind = event.name.partition(".")[0]
     if kind == "ping":
         return "ping: the URL and the secret are correct"
     if wanted and event.name not in wanted and kind not in wanted:
         return f"{event.name or 'an unnamed event'} is not one of this trigger's events: {', '.join(wanted)}"
-    if kind == "push" or (kind in {"create", "delete"} and event.payload.get("ref_type") == "branch"):
-        # A push names the whole ref, the other two the branch.
-        ref = str(event.payload.get("ref"))
-        if ref.startswith(("refs/heads/fleet/", "refs/heads/fleet-late/", "fleet/", "fleet-late/")):
-            return "the branch belongs to the fleet"
-        if kind == "delete" or _NOTHING.fullmatch(str(event.payload.get("after"))):
-            return "the branch was deleted"
+    branches = _branches(event)
+    if branches and all(branch.startswith(("fleet/", "fleet-late/")) for branch in branches):
+        return "the branch belongs to the fleet"
+    if kind == "push" and _NOTHING.fullmatch(str(event.payload.get("after"))):
+        return "the branch was deleted"
+    if kind == "delete" and event.payload.get("ref_type") == "branch":
+        return "the branch was deleted"
     return ""
 
 
@@ -61,6 +81,30 @@ def check_events(events: list[str]) -> list[str]:
             check_text("the event name", event, limit=100)
             raise Invalid(f"invalid event name {event[:80]!r}", code="E-TRIGGER-EVENT", next="--event issues.opened")
     return list(dict.fromkeys(events))
+
+
+def value_at(row: Mapping[str, Any], *keys: str) -> Any:
+    """The value at this path of a payload; None if there is none."""
+    value: Any = row
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _branches(event: CodeHostEvent) -> list[str]:
+    """The branches that the event reports about; that of a pull request only if pushes cause such events."""
+    payload = event.payload
+    found = [value_at(payload, *path) for path in _BRANCH_AT]
+    if payload.get("ref_type", "branch") == "branch":
+        found.append(payload.get("ref"))
+    if isinstance(named := payload.get("branches"), list):
+        found += [value_at(each, "name") for each in named]
+    if event.name in _BY_PUSHES:
+        found += [
+            value_at(payload, "pull_request", "head", "ref"),
+            value_at(payload, "object_attributes", "source_branch"),
+        ]
+    return [branch.removeprefix("refs/heads/") for branch in found if isinstance(branch, str)]
 
 
 def _payload(text: bytes) -> dict[str, Any]:

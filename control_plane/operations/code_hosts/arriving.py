@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sqlalchemy import select, update
 
-from control_plane.automation.code_host_events import read_event
+from control_plane.automation.code_host_events import read_event, value_at
 from control_plane.automation.incoming_signatures import is_signed
 from control_plane.contract.declarations.code_hosts import CodeHostAnswer
 from control_plane.core import Core
@@ -112,15 +112,15 @@ def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str) -
     name, _, action = event.partition(".")
     match kind:
         case "github":
-            found, repository, body = _GITHUB.get(name), _at(payload, "repository", "full_name"), _body(payload)
+            found, repository, body = _GITHUB.get(name), value_at(payload, "repository", "full_name"), _body(payload)
         case "gitea":
-            found, repository, body = _GITEA.get(name), _at(payload, "repository", "full_name"), _body(payload)
+            found, repository, body = _GITEA.get(name), value_at(payload, "repository", "full_name"), _body(payload)
             if isinstance(payload.get("review"), Mapping):
                 found = "review"
         case _:
-            found, repository = _GITLAB.get(name), _at(payload, "project", "path_with_namespace")
-            body = _at(payload, "object_attributes", "note")
-            if found == "comment" and _at(payload, "object_attributes", "type") == "DiffNote":
+            found, repository = _GITLAB.get(name), value_at(payload, "project", "path_with_namespace")
+            body = value_at(payload, "object_attributes", "note")
+            if found == "comment" and value_at(payload, "object_attributes", "type") == "DiffNote":
                 found = "review"
     return HostSignal(found or "other", _text(repository), _why_ignored(found, name, action, body, mention))
 
@@ -142,14 +142,11 @@ def _why_ignored(kind: SignalKind | None, name: str, action: str, body: Any, men
 
 
 def _body(payload: Mapping[str, Any]) -> Any:
-    return _at(payload, "comment", "body") or _at(payload, "review", "body") or _at(payload, "review", "content")
-
-
-def _at(row: Mapping[str, Any], *keys: str) -> Any:
-    value: Any = row
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+    return (
+        value_at(payload, "comment", "body")
+        or value_at(payload, "review", "body")
+        or value_at(payload, "review", "content")
+    )
 
 
 def _text(value: Any) -> str:

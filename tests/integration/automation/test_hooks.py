@@ -189,6 +189,42 @@ def test_an_event_that_is_not_wanted_is_ignored_and_says_why(core: Core) -> None
     assert (take(core, off, GITHUB).outcome, tasks(core)) == ("ignored", [])
 
 
+def test_what_comes_of_the_fleets_own_branches_is_ignored_and_what_others_do_there_counts(core: Core) -> None:
+    own, late = "fleet/0123456789ab", "fleet-late/0123456789ab/1"
+    pull, merge = ({"pull_request": {"head": {"ref": own}}}, {"source_branch": own})
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("check_suite", {"check_suite": {"head_branch": own}}, "ignored"),
+        ("check_suite", {"check_suite": {"head_branch": "main"}}, "task"),
+        ("check_suite", {"check_suite": {"head_branch": None}}, "task"),
+        ("check_run", {"check_run": {"check_suite": {"head_branch": late}}}, "ignored"),
+        ("workflow_run", {"workflow_run": {"head_branch": own}}, "ignored"),
+        ("workflow_job", {"workflow_job": {"head_branch": own}}, "ignored"),
+        ("deployment_status", {"deployment": {"ref": own}}, "ignored"),
+        ("status", {"branches": [{"name": own}, {"name": late}]}, "ignored"),
+        ("status", {"branches": [{"name": own}, {"name": "main"}]}, "task"),
+        ("status", {"branches": []}, "task"),
+        ("create", {"ref": own, "ref_type": "tag"}, "task"),
+        ("pull_request", {"action": "opened", **pull}, "ignored"),
+        ("pull_request", {"action": "synchronize", **pull}, "ignored"),
+        ("pull_request", {"action": "opened", "pull_request": {"head": {"ref": "topic"}}}, "task"),
+        ("pull_request", {"action": "closed", **pull}, "task"),
+        ("pull_request_review", {"action": "edited", **pull}, "task"),
+    ]
+    of_gitlab: list[tuple[str, dict[str, Any], str]] = [
+        ("pipeline", {"object_attributes": {"ref": own}}, "ignored"),
+        ("pipeline", {"object_attributes": {"ref": "main"}}, "task"),
+        ("build", {"ref": late}, "ignored"),
+        ("merge_request", {"object_attributes": {"action": "update", **merge}}, "ignored"),
+        ("merge_request", {"object_attributes": {"action": "approved", **merge}}, "task"),
+    ]
+    requests = [("github", hooks.github(SECRET, event, payload), outcome) for event, payload, outcome in cases]
+    for event, payload, outcome in of_gitlab:
+        requests.append(("gitlab", hooks.gitlab(SECRET, {"object_kind": event, **payload}), outcome))
+    for number, (kind, request, outcome) in enumerate(requests):
+        answer = take(core, add(core, kind, f"t{number}", events=[]), request)
+        assert (answer.outcome, request.body) == (outcome, request.body)
+
+
 def test_a_delivery_that_comes_again_within_a_week_is_answered_as_before_and_makes_no_second_task(core: Core) -> None:
     trigger = add(core)
     first = take(core, trigger, GITHUB)
