@@ -55,8 +55,9 @@ def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | N
     """Create an organization from the lines of `export_lines`, with `name` or its exported name. For admins everywhere.
 
     The new organization is paused. Ids stay; if any is in use here, all are replaced. Tasks keep their numbers. Tasks
-    in progress become open and are assigned to the user, with a system comment; unfinished orders are canceled. Drones
-    are imported as removed, for their names. `warnings` lists what must be set up again.
+    in progress become open and are assigned to the user, with a system comment; unfinished orders are canceled. What
+    would create orders there is settled: a user decides races that were to be judged, and no session is due for new
+    work below it. Drones are imported as removed, for their names. `warnings` lists what must be set up again.
 
     Raises Conflict for a name that is taken and for a file that is newer or too old, Invalid with the line's number for
     a broken or foreign file; nothing is changed then.
@@ -224,6 +225,15 @@ class _Import:
             row["status"], row["assignee_id"] = TaskStatus.OPEN.value, None
             self.put_back.append(row["id"])
 
+    def _settle_group(self, row: Line) -> None:
+        """A race that no order judges yet is decided by a user: its unfinished orders end here."""
+        if row["pick"] == "judge" and row["winner_id"] is None and row["judge_id"] is None:
+            row["pick"] = "person"
+
+    def _settle_stack(self, row: Line) -> None:
+        """The next new work below is another occasion to bring the session up to date."""
+        row["due"] = False
+
     def _settle_order(self, row: Line) -> None:
         if row["status"] not in ENDED:
             row |= facts_columns(OrderFacts(ended=CanceledEnd(code="exported", detail=row["status"])))
@@ -345,7 +355,9 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
     "project": _Import._settle_project,
     "session": _Import._settle_session,
     TASK: _Import._settle_task,
+    "group": _Import._settle_group,
     "order": _Import._settle_order,
+    "stack": _Import._settle_stack,
     "turn": _Import._settle_turn,
     "batch_row": _Import._settle_batch_row,
     "dispatch": _Import._settle_dispatch,

@@ -23,11 +23,13 @@ from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.declarations.triggers import TriggerRequest
 from control_plane.contract.declarations.users import UserRequest
 from control_plane.contract.declarations.webhooks import WebhookRequest
+from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import in_organization, system_caller
 from control_plane.db.automation import Schedule, Trigger, Webhook
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
+from control_plane.db.groups import OrderGroup
 from control_plane.db.installation import Organization
 from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
@@ -43,19 +45,23 @@ from control_plane.operations.tasks import acting
 from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, ORGANIZATION, VERSION
 from control_plane.orders.plan_waits import keep_edit
 from control_plane.orders.waits import close_all, open_wait
+from control_plane.supervisor.groups import decide_races
+from control_plane.supervisor.restacking import restack
 from shared.blobs import digest
 from shared.errors import FleetError
 from shared.events import ApprovalStep
+from shared.names import branch
 from shared.plans import AgentPlan
 from shared.reasons import CanceledEnd, OrderFacts
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory, core_on
-from tests.support.made import make_drone
+from tests.support.made import make_drone, submit
 from tests.support.many_tasks import fill
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
 from tests.support.spending import reserve, spend_so_far
 from tests.support.team_rows import add_agent, add_task, begin, comments_of, kinds_of, order_of, play, task_of
+from tests.support.turns import end
 
 SECRETS = ("sk-provider-secret", "hunter2", "trigger-secret", f"whsec_{'webhooksecret' * 4}")
 Line = dict[str, Any]
@@ -281,6 +287,36 @@ def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_
     assert [each.reserved_usd for each in budgets.list_(core, payments) if each.kind != "user"] == [0.75, 0.75]
     assert prices.list_(core, caller)[0].discount_percent == 5
     assert [each.spent_usd for each in costs.list_(core, caller, by="project")] == [0.25]
+
+
+def test_no_order_is_created_to_judge_a_race_that_comes_in_or_to_merge_new_work_into_a_session(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    def worked(head: str, **fields: Any) -> OrderDocument:
+        order = submit(core, payments, project="shop", **fields)
+        left = {"branch": branch(order.id), "base_commit": "e" * 40, "head_commit": head * 40, "pushed": True}
+        end(core, order.id, steps=(), **left)
+        return order
+
+    lower, candidate = worked("a"), worked("b")
+    upper = worked("c", after=[lower.id])
+    submit(core, payments, project="shop", session=upper.session)
+    worked("d", session=lower.session)
+    race = {"kind": "race", "name": "race", "pick": "judge", "created_at": core.clock.now()}
+    with core.database.write() as db:
+        db.add(OrderGroup(id="f" * 12, organization_id=payments.organization_id, **race))
+        db.flush()
+        for order_id, letter in ((candidate.id, "A"), (order_of(core, "PAYM-0001").id, "B")):
+            order = db.get_one(Order, order_id)
+            order.group_id, order.group_key = "f" * 12, letter
+    lines = exported(core, payments)
+    assert [row["due"] for row in named(lines, "stack")] == [True]
+    caller = imported(core, admin, lines)
+    decide_races(core), restack(core)
+    moved = exported(core, caller)
+    assert len(named(moved, "order")) == len(named(lines, "order"))
+    assert [row["pick"] for row in named(moved, "group")] == ["person"]
+    assert [row["due"] for row in named(moved, "stack")] == [False]
 
 
 def test_each_column_of_an_organization_is_exported_or_made_again() -> None:
