@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core.lookups.providers import find_provider_or_model
 from control_plane.db.installation import Organization
+from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
 
@@ -28,6 +29,13 @@ def reviewer_by_default(db: Session, project: Project, agent: Agent | None = Non
     named = (agent.reviewer_id if agent else None) or project.reviewer_id or organization.reviewer_id
     provider = db.get(Provider, named) if named is not None else None
     return provider if provider is not None and provider.removed_at is None else None
+
+
+def reviewer_again(db: Session, order: Order, project: Project) -> Provider | None:
+    """The reviewer of an order that runs again or is continued: its own, or the default one if that was removed."""
+    provider = db.get(Provider, order.reviewer_id) if order.reviewer_id is not None else None
+    removed = provider is not None and provider.removed_at is not None
+    return reviewer_by_default(db, project) if removed else provider
 
 
 def reviewer_id_of(db: Session, organization_id: str, named: str | None) -> str | None:

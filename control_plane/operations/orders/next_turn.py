@@ -18,7 +18,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.operations.orders.submitting import MAX_PROMPT, refuse_task_session
 from control_plane.orders.draft import MAX_ATTEMPTS, Draft, as_asked
-from control_plane.orders.reviewers import NO_REVIEWER, reviewer_by_default
+from control_plane.orders.reviewers import NO_REVIEWER, reviewer_again, reviewer_by_default
 from control_plane.orders.run_settings import limits_again
 from shared.budgets import OnLimit
 from shared.errors import NotFound, Precondition, TooLarge
@@ -30,19 +30,20 @@ def next_turn(db: Session, caller: Caller, order: Order, text: str) -> Draft:
 
     Raises TooLarge, Conflict for the session of a task, Precondition if the project or the provider was removed.
     """
-    project, session = db.get_one(Project, order.project_id), db.get_one(ChatSession, order.session_id)
+    session = db.get_one(ChatSession, order.session_id)
     refuse_task_session(session)
+    project = alive_project(db, order)
     drone = db.get(Drone, order.wanted_drone_id) if order.wanted_drone_id else None
     return Draft(
         project=project,
-        provider=_alive_provider(db, order, project),
+        provider=alive_provider(db, order, project),
         session=session,
         prompt=fits(text, MAX_PROMPT),
         user=caller.user,
         user_id=caller.user_id,
         mode=order.mode,
         thinking=cast("ThinkingLevel | None", order.thinking),
-        reviewer=db.get(Provider, order.reviewer_id) if order.reviewer_id else None,
+        reviewer=reviewer_again(db, order, project),
         as_asked=as_asked(order),
         verify=order.verify,
         own_limits=limits_again(order),
@@ -111,19 +112,26 @@ def fits(text: str, limit: int) -> str:
     return text
 
 
-def _alive_provider(db: Session, order: Order, project: Project) -> Provider:
+def alive_project(db: Session, order: Order) -> Project:
+    """The order's project. Raises Precondition if it was removed."""
+    project = db.get_one(Project, order.project_id)
     if project.removed_at is not None:
         raise Precondition(
             f"project {project.slug} of order {order.id} was removed",
             code="E-PROJECT-REMOVED",
             next=f"fleet project add {project.slug} --git-url URL    then submit the order there",
         )
+    return project
+
+
+def alive_provider(db: Session, order: Order, project: Project) -> Provider:
+    """The order's provider. Raises Precondition if it was removed."""
     provider = db.get_one(Provider, order.provider_id)
     if provider.removed_at is not None:
         raise Precondition(
             f"provider {provider.name} of order {order.id} was removed",
             code="E-ORDER-PROVIDER",
-            next=f"fleet provider add {provider.name} --model MODEL    or: fleet submit 'TEXT' --project "
-            f"{project.slug} --session {order.session_id}",
+            next=f"fleet provider ls    then: fleet submit 'TEXT' --project {project.slug} --session "
+            f"{order.session_id} --provider NAME",
         )
     return provider

@@ -13,19 +13,20 @@ from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
-from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.given_limits import own_limits
+from control_plane.operations.orders.next_turn import alive_project, alive_provider
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import check_said
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.conversations.entries import locked
 from control_plane.orders.conversations.history import way_to
 from control_plane.orders.conversations.resumption import expected_resumption
+from control_plane.orders.reviewers import reviewer_again
 from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import move_order, move_turn
-from shared.errors import Conflict, Precondition
+from shared.errors import Conflict
 from shared.reasons import AskedAgain, OrderFacts, Resumption
 from shared.states import IN_HAND, OrderStatus, TurnStatus
 
@@ -38,8 +39,8 @@ def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     """Run a failed or canceled order from its beginning, in a fresh workspace.
 
     It stays the same order, with the same limits; the count of lost runs restarts. The retry is durable when this
-    returns. Raises NotFound, and Conflict for an order in another state or one that later turns of its session, or a
-    fork, build on.
+    returns. Raises NotFound, Conflict for an order in another state or one that later turns of its session, or a fork,
+    build on, and Precondition if the project or the provider was removed.
     """
     order_summary(core, caller, order_id)
 
@@ -77,20 +78,22 @@ def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) ->
 
 
 def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
-    """The order, locked with its session. Raises Conflict or Precondition if it cannot run again."""
+    """The order, locked with its session. Raises Conflict or Precondition if it cannot run again.
+
+    If its reviewer was removed, it gets the default one.
+    """
     order = db.get_one(Order, order_id, with_for_update=True, populate_existing=True)
     if order.task_id is not None:
         raise _turn_of_a_task(order, order.task_id, what)
     if order.status not in _MAY_RUN_AGAIN:
         raise _wrong_state(order, what)
-    project = db.get_one(Project, order.project_id)
-    if project.removed_at is not None:
-        raise Precondition(
-            f"project {project.slug} of order {order.id} was removed",
-            code="E-PROJECT-REMOVED",
-            next=f"fleet project add {project.slug} --git-url URL    then submit the order there",
-        )
+    project = alive_project(db, order)
+    # Services such as a push may have no provider, which is a removed one.
+    if order.purpose == "work":
+        alive_provider(db, order, project)
     _refuse_after_later_turns(db, order, project.slug, what)
+    reviewer = reviewer_again(db, order, project)
+    order.reviewer_id = reviewer.id if reviewer is not None else None
     return order
 
 

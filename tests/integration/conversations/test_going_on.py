@@ -15,7 +15,7 @@ from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, Turn
-from control_plane.db.projects import Project
+from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Blob
 from control_plane.operations import projects, sessions
 from control_plane.operations.orders import retrying, steering
@@ -389,6 +389,11 @@ def test_an_order_that_runs_or_has_succeeded_or_cannot_run_is_not_run_again(plan
         retry(plane, order_id)
     with plane.core.database.write() as db:
         db.query(Project).update({"removed_at": None})
+        db.query(Provider).update({"removed_at": plane.core.clock.now()})
+    for again in (resume, retry):
+        assert code_of(lambda again=again: again(plane, order_id)) == "E-ORDER-PROVIDER"
+    with plane.core.database.write() as db:
+        db.query(Provider).update({"removed_at": None})
     for fields in ({"say": "  "}, {"cost_limit": float("inf")}):
         assert code_of(lambda fields=fields: resume(plane, order_id, **fields)) != ""
     resume(plane, order_id)

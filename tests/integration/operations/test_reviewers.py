@@ -17,6 +17,8 @@ from control_plane.money.spending.prices import prices_for
 from control_plane.operations import prices, projects, providers
 from control_plane.operations.agents import changing as agents
 from control_plane.operations.orders import retrying
+from control_plane.operations.orders.canceling import cancel
+from control_plane.operations.orders.next_turn import next_turn
 from control_plane.operations.organizations import changing as organizations
 from control_plane.orders.reviewers import reviewer_by_default
 from shared.errors import Conflict, Invalid
@@ -86,6 +88,22 @@ def test_a_reviewer_is_known_and_unambiguous_has_its_price_and_is_not_removed(co
         assert [each.model for each in prices_for(db, db.get_one(Order, order.id))] == ["openai/mini"]
     with pytest.raises(Conflict, match=f"project web, organization default, order {order.id}"):
         providers.remove(core, admin, "cheap")
+
+
+def test_the_default_reviewer_takes_the_place_of_a_removed_one_where_an_order_continues_or_runs_again(
+    core: Core, admin: Caller
+) -> None:
+    make_project(core, admin)
+    for name in ("one", "two"):
+        add(core, admin, name, f"openai/{name}")
+    order = submit(core, admin, provider="local", reviewer="two")
+    cancel(core, admin, order.id)
+    providers.remove(core, admin, "two")
+    organizations.edit(core, admin, "default", OrganizationEdit(reviewer="one"))
+    with core.database.read() as db:
+        continued = next_turn(db, admin, db.get_one(Order, order.id), "and then?").reviewer
+    assert continued is not None
+    assert continued.name == retrying.retry(core, admin, order.id).reviewer == "one"
 
 
 def test_a_run_that_goes_on_before_the_review_gets_its_findings_and_one_after_it_no_reviewer(
