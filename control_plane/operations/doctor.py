@@ -13,6 +13,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from sqlalchemy import Select, func, select, text
+from sqlalchemy.orm import aliased
 
 from control_plane.broker.drone_memory import measure
 from control_plane.contract.declarations import server as declared
@@ -20,7 +21,7 @@ from control_plane.contract.declarations.server import Identity
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.drones import serving
 from control_plane.db.drones import Drone, RawEvent
-from control_plane.db.orders import Order
+from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.db.upgrade import pending_migrations
@@ -250,13 +251,11 @@ def _orders(core: Core, organization_id: str) -> Check:
     """Those that have not moved for a while, with what they wait for: somebody may have forgotten them."""
     now = core.clock.now()
     unended = Order.organization_id == organization_id, Order.ended_at.is_(None)
-    old = (
-        select(Order, Run).outerjoin(Run, Run.id == Order.run_id).where(*unended, Order.created_at <= now - STANDSTILL)
-    )
+    old = _with_moves().where(*unended, Order.created_at <= now - STANDSTILL)
     with core.database.read() as db:
         number = db.scalar(select(func.count()).select_from(Order).where(*unended)) or 0
         oldest = db.execute(old.order_by(Order.created_at).limit(_LOOKED_AT))
-        found = [(_still_since(order, run), order, run) for order, run in oldest]
+        found = [(_still_since(order, run, moves), order, run) for order, run, *moves in oldest]
         still = sorted((each for each in found if now - each[0] >= STANDSTILL), key=lambda each: each[0])
         named = [
             f"{order.id} for {roughly((now - since).total_seconds())} ({_why_still(order, run)})"
@@ -269,10 +268,19 @@ def _orders(core: Core, organization_id: str) -> Check:
     return Check("D-ORDERS", WARN, "orders", said, fix="fleet show ORDER    or: fleet inbox")
 
 
-def _still_since(order: Order, run: Run | None) -> datetime:
-    """When the order last moved: its run made progress or began to wait, or it was queued."""
+def _with_moves() -> Select[Order, Run, datetime | None, datetime | None]:
+    """The orders, each with its current run, the end of its last run, and when it last went to a drone."""
+    ended = aliased(Run)
+    last_end = select(func.max(ended.ended_at)).where(ended.order_id == Order.id).scalar_subquery()
+    open_one = Dispatch.order_id == Order.id, Dispatch.closed_at.is_(None)
+    sent = select(func.max(Dispatch.created_at)).where(*open_one).scalar_subquery()
+    return select(Order, Run, last_end, sent).outerjoin(Run, Run.id == Order.run_id)
+
+
+def _still_since(order: Order, run: Run | None, moves: Sequence[datetime | None]) -> datetime:
+    """When the order last moved: its run made progress or began to wait, or it was queued or went to a drone."""
     if run is None or run.ended_at is not None:
-        return (run.ended_at if run is not None else None) or order.created_at
+        return max(filter(None, (order.created_at, order.run_again_at, *moves)))
     return (run.doing_since if run.waits_for else run.progress_at) or run.started_at
 
 

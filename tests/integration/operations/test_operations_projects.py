@@ -14,16 +14,19 @@ from control_plane.contract.declarations.projects import ProjectEdit, ProjectReq
 from control_plane.contract.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run
 from control_plane.operations import projects, providers
 from control_plane.operations.doctor import doctor
+from control_plane.operations.orders import retrying
 from control_plane.operations.orders.canceling import cancel
 from shared.errors import Conflict
 from tests.support.canaries import Canaries
 from tests.support.database import CoreFactory
 from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.refusals import code_of
+from tests.support.turns import lose
 
 SECRET_URL = "https://user:hunter2@git.example/web.git"
 
@@ -242,3 +245,15 @@ def test_the_doctor_names_orders_that_stand_still_with_what_they_wait_for(core: 
     assert (state, found.partition(" stand still: ")[0], works in found) == ("WARN", "2 of 3 unended ones", False)
     assert f"{money} for 11 min (waiting for money: the budget)" in found
     assert f"{waits} for 11 min (" in found
+
+    # Those that were queued again, or went to a drone again, have just moved.
+    canceled = submit(core, admin).id
+    cancel(core, admin, canceled)
+    later(core, minutes=11)
+    retrying.retry(core, admin, canceled)
+    lose(core, money)
+    with core.database.write() as db:
+        db.get_one(Dispatch, run_of(core, waits)).created_at = core.clock.now()
+    state, found = said()
+    assert (state, found.partition(" stand still: ")[0]) == ("WARN", "1 of 4 unended ones")
+    assert f"{works} for 13 min (shell: make)" in found
