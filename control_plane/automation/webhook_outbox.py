@@ -30,6 +30,8 @@ RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 JITTER = 0.1
 PATIENCE = timedelta(days=5)
 """A receiver that has only failed for this long is disabled."""
+_QUIET = timedelta(hours=12)
+"""More than the longest pause between two attempts: after as long without one, it is not known to have failed since."""
 KEPT = timedelta(days=30)
 REMEMBERED = timedelta(days=7)
 """How long incoming hook deliveries are kept, so that none counts twice."""
@@ -177,6 +179,8 @@ def _note(
 ) -> None:
     now, retries = how
     delivery.status_code, delivery.error = answer.status, answer.error
+    if webhook.last_at is not None and now - webhook.last_at > _QUIET:
+        webhook.failing_since = None
     webhook.last_at = now
     if not answer.error:
         delivery.done_at, delivery.next_at = now, None
@@ -191,12 +195,14 @@ def _note(
             webhook,
             f"every attempt since {webhook.failing_since:%Y-%m-%d %H:%M} UTC failed; last error: {answer.error}",
         )
-    if answer.status == GONE or delivery.attempts > len(retries):
+    # Resent while it was being sent, it has no attempts.
+    attempt = max(delivery.attempts, 1)
+    if answer.status == GONE or attempt > len(retries):
         delivery.done_at, delivery.next_at = now, None
         if delivery.attempts > 1:
             delivery.error = f"gave up after {delivery.attempts} attempts; last error: {answer.error}"
     else:
-        pause = retries[delivery.attempts - 1] * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 - not a secret
+        pause = retries[attempt - 1] * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 - not a secret
         delivery.next_at = now + timedelta(seconds=pause)
 
 

@@ -172,15 +172,43 @@ def test_a_receiver_that_is_gone_or_only_failed_for_five_days_is_left_alone_with
     assert (show(core).enabled, len(messages(core)), "410" in show(core).last_error) == (False, 1, True)
     receiver.answers = [500]
     assert webhooks.edit(core, system_caller(core), "chat", WebhookEdit(enabled=True)).failing_since is None
-    tell(core)
-    send_all(core)
-    core.clock.sleep(PATIENCE.total_seconds() - 60)
-    send_all(core)
-    still = show(core).enabled
-    core.clock.sleep(3600)
+    core.clock.sleep(60)
+    begun = core.clock.now()
+    for _ in range(12):
+        tell(core)
+        send_all(core)
+        still = show(core)
+        core.clock.sleep(PATIENCE.total_seconds() / 12)
     send_all(core)
     off = show(core)
-    assert (still, off.enabled, "every attempt since" in off.last_error) == (True, False, True)
+    assert (still.enabled, still.failing_since) == (True, begun)
+    assert (off.enabled, "every attempt since" in off.last_error) == (False, True)
+
+
+def test_a_receiver_that_failed_again_after_days_without_a_message_stays_enabled(
+    core: Core, receiver: Receiver
+) -> None:
+    receiver.answers = [502]
+    add(core, receiver.url)
+    webhooks.test(core, system_caller(core), "chat")
+    core.clock.sleep(PATIENCE.total_seconds())
+    tell(core)
+    send_all(core)
+    assert (show(core).enabled, show(core).failing_since) == (True, core.clock.now())
+
+
+def test_a_message_that_is_resent_while_it_is_being_sent_is_retried_from_the_first_pause(
+    core: Core, receiver: Receiver
+) -> None:
+    receiver.answers = [502]
+    add(core, receiver.url)
+    tell(core)
+    [message] = messages(core)
+    webhooks.resend(core, system_caller(core), "chat", message.id)
+    send_one(core, message.id)
+    due = messages(core)[0].next_at
+    assert due is not None
+    assert (due - core.clock.now()).total_seconds() == pytest.approx(RETRIES[0], rel=0.11)
 
 
 @pytest.mark.dialects
