@@ -21,6 +21,7 @@ from control_plane.contract.declarations.organizations import OrganizationDocume
 from control_plane.contract.declarations.sessions import MAX_SESSION_NAME
 from control_plane.contract.documents.base import SYSTEM
 from control_plane.contract.validation.checks import check_organization, shown
+from control_plane.contract.validation.git_urls import parse_git_url
 from control_plane.contract.validation.issued_secrets import hashed, new_secret
 from control_plane.core import Caller, Core
 from control_plane.core.vault import Purpose
@@ -291,6 +292,10 @@ class _Import:
 
     def _settle_project(self, row: Line) -> None:
         row["sealed_git_url"] = None
+        removed = row["removed_at"] is not None and not self.core.settings.file_urls_allowed
+        if removed and row["git_url"] and parse_git_url(row["git_url"], files_allowed=True).is_file:
+            # An agent, or a race that is decided now, may still name the project: no drone may read the directory.
+            row["git_url"] = "file:///-"
 
     def _count_money(self, db: Session) -> None:
         """Count the blocks in the budgets' periods."""

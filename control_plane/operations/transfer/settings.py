@@ -87,6 +87,11 @@ def _stands_for_none(line: Line, only: Line) -> bool:
     }
 
 
+def _is_history(line: Line) -> bool:
+    """Whether it was removed: its address may be one that is not allowed here, and cannot be changed any more."""
+    return line["removed_at"] is not None
+
+
 def _provider(line: Line, _: Import) -> None:
     if _stands_for_none(line, _NO_PROVIDER):
         return
@@ -100,7 +105,8 @@ def _project(line: Line, to: Import) -> None:
         return
     # The ids in these columns are not the names that a request has.
     projects.columns_of(_request(ProjectRequest, line))
-    if parse_git_url(line["git_url"], files_allowed=to.settings.file_urls_allowed).secret is not None:
+    files_allowed = to.settings.file_urls_allowed or _is_history(line)
+    if parse_git_url(line["git_url"], files_allowed=files_allowed).secret is not None:
         raise Invalid("the git URL has a password", code="E-GIT-URL")
 
 
@@ -174,7 +180,8 @@ def _trigger(line: Line, _: Import) -> None:
 
 
 def _webhook(line: Line, to: Import) -> None:
-    webhooks.columns_of(_request(WebhookRequest, line), inside_allowed=to.settings.webhook_private)
+    inside_allowed = to.settings.webhook_private or _is_history(line)
+    webhooks.columns_of(_request(WebhookRequest, line), inside_allowed=inside_allowed)
 
 
 def _price(line: Line, _: Import) -> None:

@@ -490,6 +490,19 @@ def test_what_the_api_refuses_an_import_refuses(kept: tuple[Core, list[str]]) ->
     assert counted(core) == before
 
 
+def test_the_address_of_what_was_removed_keeps_no_organization_out_and_is_never_used(
+    core_factory: CoreFactory, sqlite_url: str, kept: tuple[Core, list[str]]
+) -> None:
+    core, lines = core_factory(sqlite_url, allow_file_urls=False), [json.loads(line) for line in kept[1]]
+    project, webhook = named(lines, "project")[0], named(lines, "webhook")[0]
+    for row, address in ((project, {"git_url": "file:///srv/shop.git"}), (webhook, {"url": "https://127.0.0.1/"})):
+        row.update(address)
+        assert refusal_of(core, text_of(lines))[0] == "E-IMPORT-LINE"
+        row["removed_at"] = lines[0]["made_at"]
+    moved = exported(core, imported(core, system_caller(core), lines))
+    assert (named(moved, "project")[0]["git_url"], named(moved, "webhook")[0]["enabled"]) == ("file:///-", False)
+
+
 def test_a_json_column_holds_what_its_model_declares(kept: tuple[Core, list[str]]) -> None:
     """Lists of numbers where texts belong made every list of the organization answer 500."""
     core, whole = kept
