@@ -14,7 +14,7 @@ from control_plane.automation.notices import notify
 from control_plane.core import Core
 from control_plane.core.rows import each_alone
 from control_plane.db.spending import Budget, BudgetPeriod
-from control_plane.money.spending.figures import WARN_PERCENT, Figures, figures_of
+from control_plane.money.spending.figures import LITTLE, Figures, figures_of
 from control_plane.money.spending.periods import ALWAYS, start_of
 from control_plane.money.spending.targets import target_names
 from shared.amounts import dollars
@@ -38,7 +38,8 @@ def warn(core: Core) -> None:
 
 def untold() -> Select[Budget, datetime]:
     """The budgets with news that was not sent yet, and when each period started; it may have ended since."""
-    near = BudgetPeriod.spent_nusd * 100 >= Budget.limit_nusd * WARN_PERCENT
+    # As `is_near`. A product of an amount may not fit into the database's integers.
+    near = BudgetPeriod.spent_nusd >= Budget.limit_nusd - Budget.limit_nusd // LITTLE
     used_up = or_(BudgetPeriod.refused_at.is_not(None), BudgetPeriod.spent_nusd >= Budget.limit_nusd)
     due = or_(and_(BudgetPeriod.warned_at.is_(None), near), and_(BudgetPeriod.exhausted_at.is_(None), used_up))
     wanted = select(Budget, BudgetPeriod.begins_at).join(BudgetPeriod, BudgetPeriod.budget_id == Budget.id)

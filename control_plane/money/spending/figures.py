@@ -16,7 +16,8 @@ from control_plane.money.spending.periods import end_of, start_of
 from shared.amounts import NANODOLLARS
 
 State = Literal["ok", "warning", "exhausted"]
-WARN_PERCENT = 80
+LITTLE = 5
+"""Little is left once it is at most the fifth part of the limit: 80 % are spent."""
 _TOO_EARLY = 0.02
 """In this first part of a period, what was spent says little about the rest."""
 
@@ -98,7 +99,7 @@ def figures_of(db: Session, budgets: Sequence[Budget], now: datetime) -> list[Fi
 
 def is_near(spent: int, limit: int) -> bool:
     """Whether people should know that little is left."""
-    return spent * 100 >= limit * WARN_PERCENT
+    return spent >= limit - limit // LITTLE
 
 
 def in_dollars(nusd: int) -> str:

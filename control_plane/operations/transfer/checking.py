@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, get_args
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
+from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Float, Integer, String
 
 from control_plane.contract.validation.checks import check_name, check_organization, shown
 from control_plane.contract.validation.time_zones import check_zone
 from control_plane.core.lookups.groups import GroupKind
+from control_plane.money.spending.budget_amounts import check_limit
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
     DRONE,
@@ -32,6 +33,7 @@ from control_plane.operations.transfer.kinds import (
     plain_type,
 )
 from control_plane.operations.transfer.settings import Import, check_settings
+from shared.amounts import MOST_USD, charged, dollars
 from shared.budgets import BudgetKind, Per
 from shared.errors import Conflict, FleetError, Invalid
 from shared.limits import checked_limits
@@ -157,8 +159,8 @@ class _Check:
         if not isinstance(line["acronym"], str) or not _ACRONYM.fullmatch(line["acronym"]):
             raise LineRefused("has an invalid acronym")
         for name in ("last_task", "concurrency", "max_hand_offs"):
-            if type(line[name]) is not int or line[name] < 0:
-                raise LineRefused(f"has an invalid {name}: expected a number of at least 0")
+            if not _fits(Integer(), line[name]) or line[name] < 0:
+                raise LineRefused(f"has an invalid {name}: expected a number of at least 0 and below 2^31")
         for name in ("project_id", "reviewer_id"):
             if line[name] is not None and not is_id(line[name]):
                 raise LineRefused(f"has an invalid {name}: expected an id")
@@ -272,15 +274,15 @@ class _Check:
     def _budget(self, line: Line) -> None:
         if line["kind"] not in set(get_args(BudgetKind)) - {"user"} or line["per"] not in get_args(Per):
             raise LineRefused("has an unknown kind or period of budgets")
-        if line["limit_nusd"] <= 0:
-            raise LineRefused("has an invalid limit_nusd: expected more than 0")
+        check_limit(dollars(line["limit_nusd"]))
         if not is_id(line["target_id"]):
             raise LineRefused("has an invalid target_id: expected an id")
         check_zone(line["zone"])
 
     def _block(self, line: Line) -> None:
-        if min(line["granted_nusd"], line["spent_nusd"]) < 0:
-            raise LineRefused("has a negative amount")
+        amounts = line["granted_nusd"], line["spent_nusd"]
+        if min(amounts) < 0 or max(amounts) > charged(MOST_USD):
+            raise LineRefused(f"has an invalid amount: expected 0 to {MOST_USD:,.0f} USD")
 
     def _group(self, line: Line) -> None:
         if line["kind"] not in get_args(GroupKind) or (line["kind"] == "batch") != (line["parallel"] is not None):
@@ -344,7 +346,7 @@ def _fits(type_: Any, value: Any) -> bool:
     if isinstance(type_, Boolean):
         return isinstance(value, bool)
     if isinstance(type_, Integer):
-        return type(value) is int and abs(value) < 2**63
+        return type(value) is int and abs(value) < (2**63 if isinstance(type_, BigInteger) else 2**31)
     return isinstance(type_, Float) and type(value) in {int, float} and math.isfinite(value)
 
 

@@ -67,6 +67,15 @@ def test_people_are_warned_once_at_80_percent_of_what_is_spent_not_reserved(core
     assert [sorted(events(core)) for _ in range(2)] == [["budget.exhausted", "budget.warning"]] * 2
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_amounts_of_any_size_are_compared(core: Core, run_id: str) -> None:
+    assert run_id
+    with core.database.write() as db:
+        db.execute(update(Budget).values(limit_nusd=2**62))
+        db.execute(update(BudgetPeriod).values(spent_nusd=2**62 - 1))
+    assert events(core) == ["budget.warning"]
+
+
 def test_a_refused_call_uses_a_budget_up_and_the_next_period_and_a_new_limit_are_warned_of_again(
     core: Core, admin: Caller, run_id: str
 ) -> None:

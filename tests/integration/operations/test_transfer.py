@@ -47,6 +47,7 @@ from control_plane.orders.plan_waits import keep_edit
 from control_plane.orders.waits import close_all, open_wait
 from control_plane.supervisor.groups import decide_races
 from control_plane.supervisor.restacking import restack
+from shared.amounts import NANODOLLARS
 from shared.blobs import digest
 from shared.errors import FleetError
 from shared.events import ApprovalStep
@@ -405,10 +406,11 @@ BROKEN: list[tuple[Breaking, str]] = [
     (in_kind("run", cost_usd="much"), "has an invalid cost_usd"),
     (in_kind("budget", kind="user"), "has an unknown kind or period of budgets"),
     (in_kind("budget", zone="Mars"), "unknown time zone"),
-    (in_kind("budget", limit_nusd=0), "an invalid limit_nusd"),
-    (in_kind("block", spent_nusd=-1), "has a negative amount"),
+    (in_kind("block", spent_nusd=-1), "has an invalid amount"),
     (in_kind("price", model="a b"), "invalid model name"),
     (in_kind("run", input_tokens=True), "has an invalid input_tokens"),
+    (in_kind("run", last_seq=2**31), "has an invalid last_seq"),
+    (in_kind("organization", concurrency=2**31), "has an invalid concurrency"),
     (at(9, kind="mystery"), "has an unknown kind"),
     (without("drone"), "refers to a drone that does not precede it"),
     (without("comment"), "has wrong line counts"),
@@ -475,6 +477,9 @@ REFUSED_BY_THE_API: list[Breaking] = [
     in_kind("webhook", url="file:///etc/passwd"),
     in_kind("webhook", url="https://127.0.0.1/"),
     in_kind("webhook", events=["order.odd"]),
+    in_kind("budget", limit_nusd=0),
+    in_kind("budget", limit_nusd=1_000_000 * NANODOLLARS + 1),
+    in_kind("block", granted_nusd=1_000_000 * NANODOLLARS + 1),
     in_kind("price", discount_percent=200.0),
     in_kind("price", input_usd=-1.0),
     in_kind("review_comment", side="up"),
