@@ -76,7 +76,7 @@ def list_(core: Core, caller: Caller, limit: int = 50) -> list[GraphSummary]:
             OrderGroup.organization_id == caller.organization_id, OrderGroup.kind == "graph"
         )
         rows = db.scalars(wanted.order_by(OrderGroup.created_at.desc(), OrderGroup.id).limit(limit)).all()
-    orders = orders_of_groups(core, caller, [row.id for row in rows])
+        orders = orders_of_groups(db, core, caller, [row.id for row in rows])
     gone = _gone_before(core, [order for row in rows for order in orders[row.id]])
     return [GraphSummary(**_summary(row, orders[row.id], gone)) for row in rows]
 
@@ -86,7 +86,7 @@ def show(core: Core, caller: Caller, graph_id: str) -> GraphDocument:
     """A graph with its orders. Raises NotFound, and Invalid for an ambiguous prefix."""
     with core.database.read() as db:
         row = find_group(db, caller, "graph", graph_id)
-    orders = orders_of_groups(core, caller, [row.id])[row.id]
+        orders = orders_of_groups(db, core, caller, [row.id])[row.id]
     return GraphDocument(**_summary(row, orders, _gone_before(core, orders)), orders=orders)
 
 

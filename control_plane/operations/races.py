@@ -75,22 +75,23 @@ def submit(core: Core, caller: Caller, request: RaceRequest, idempotency_key: st
 @performs(declared.LIST)
 def list_(core: Core, caller: Caller, limit: int = 50) -> list[RaceSummary]:
     """The organization's races, newest first."""
-    with core.database.read() as db:
+    with core.database.snapshot() as db:
         wanted = select(OrderGroup).where(
             OrderGroup.organization_id == caller.organization_id, OrderGroup.kind == "race"
         )
         rows = db.scalars(wanted.order_by(OrderGroup.created_at.desc(), OrderGroup.id).limit(limit)).all()
-    orders = orders_of_groups(core, caller, [row.id for row in rows])
-    return [_summary(core, row, orders[row.id]) for row in rows]
+        orders = orders_of_groups(db, core, caller, [row.id for row in rows])
+        return [_summary(db, row, orders[row.id]) for row in rows]
 
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, race_id: str) -> RaceDocument:
     """A race with its orders. Raises NotFound, and Invalid for an ambiguous prefix."""
-    with core.database.read() as db:
+    # What one transaction writes to a race, its orders and those that judge or push is read together.
+    with core.database.snapshot() as db:
         row = find_group(db, caller, "race", race_id)
-    orders = orders_of_groups(core, caller, [row.id])[row.id]
-    return RaceDocument(race=_summary(core, row, orders), orders=orders)
+        orders = orders_of_groups(db, core, caller, [row.id])[row.id]
+        return RaceDocument(race=_summary(db, row, orders), orders=orders)
 
 
 @performs(declared.TAKE)
@@ -239,8 +240,8 @@ def _refuse(db: Db, race: OrderGroup, order: Order) -> None:
         )
 
 
-def _summary(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> RaceSummary:
-    status, reason = _state(core, race, orders)
+def _summary(db: Db, race: OrderGroup, orders: Sequence[OrderSummary]) -> RaceSummary:
+    status, reason = _state(db, race, orders)
     first = orders[0]
     return RaceSummary(
         id=race.id,
@@ -266,11 +267,11 @@ def _outcome(status: RaceStatus, race: OrderGroup, orders: Sequence[OrderSummary
     return {"failed": OrderOutcome.FAILED, "canceled": OrderOutcome.CANCELED}.get(status)
 
 
-def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:
+def _state(db: Db, race: OrderGroup, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:
     """The state of the race, and one sentence about it."""
     winner = next((order for order in orders if order.id == race.winner_id), None)
     if winner is not None:
-        return _decided(core, race, winner, orders)
+        return _decided(db, race, winner, orders)
     open_ones = [order for order in orders if order.ended_at is None]
     if open_ones:
         waits = {"first": "the first verified work wins", "judge": "then they are judged"}
@@ -283,7 +284,7 @@ def _state(core: Core, race: OrderGroup, orders: Sequence[OrderSummary]) -> tupl
     with_work = _to_take(orders)
     if not with_work:
         return "failed", "no order left work that can be taken"
-    if _is_judged(core, race, with_work):
+    if _is_judged(db, race, with_work):
         judge = f"order {race.judge_id}" if race.judge_id is not None else "an order"
         return "judging", f"{judge} compares the work of {len(with_work)} orders"
     named = "" if race.pick == "person" else "no order was taken; "
@@ -296,9 +297,7 @@ def _to_take(orders: Iterable[OrderSummary]) -> list[OrderSummary]:
     return sorted(with_work, key=lambda order: order.status != OrderStatus.SUCCEEDED)
 
 
-def _decided(
-    core: Core, race: OrderGroup, winner: OrderSummary, orders: Sequence[OrderSummary]
-) -> tuple[RaceStatus, str]:
+def _decided(db: Db, race: OrderGroup, winner: OrderSummary, orders: Sequence[OrderSummary]) -> tuple[RaceStatus, str]:
     left = sum(order.ended_at is None for order in orders if order.id != winner.id)
     ending = f"; {left} others are being canceled" if left else ""
     if winner.ended_at is None:
@@ -307,7 +306,7 @@ def _decided(
         others = _to_take(order for order in orders if order.id != winner.id)
         advice = f" (next: fleet race take {race.id} {others[0].key})" if others else ""
         return "undecided" if others else "failed", f"order {winner.key} won, but {winner.status}{advice}"
-    if _is_being_pushed(core, winner):
+    if _is_being_pushed(db, winner):
         return "running", f"order {winner.key} won, and its branch is being pushed{ending}"
     where = winner.branch if winner.pushed else winner.push_error or "its work is not pushed"
     return "won", f"order {winner.key} won: {where}{ending}"
@@ -318,18 +317,16 @@ def _failed_as_winner(race: OrderGroup, winner: Order | OrderSummary) -> bool:
     return race.pick == "first" and winner.status in {OrderStatus.FAILED, OrderStatus.CANCELED}
 
 
-def _is_being_pushed(core: Core, winner: OrderSummary) -> bool:
+def _is_being_pushed(db: Db, winner: OrderSummary) -> bool:
     """Whether the branch of a winner that was taken after its end is on its way."""
     if winner.pushed or winner.branch is None:
         return False
-    with core.database.read() as db:
-        return stored_work.is_being_pushed(db, db.get_one(Order, winner.id))
+    return stored_work.is_being_pushed(db, db.get_one(Order, winner.id))
 
 
-def _is_judged(core: Core, race: OrderGroup, with_work: Sequence[OrderSummary]) -> bool:
+def _is_judged(db: Db, race: OrderGroup, with_work: Sequence[OrderSummary]) -> bool:
     """Whether an order compares the work of the race, or is about to be created for that."""
     if race.judge_id is None:
         return race.pick == "judge" and any(order.status == OrderStatus.SUCCEEDED for order in with_work)
-    with core.database.read() as db:
-        judge = db.get(Order, race.judge_id)
-        return judge is not None and judge.ended_at is None
+    judge = db.get(Order, race.judge_id)
+    return judge is not None and judge.ended_at is None

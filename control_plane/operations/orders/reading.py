@@ -95,13 +95,12 @@ def ended_orders(
         return _summaries(db, caller, rows, core.clock.now())
 
 
-def orders_of_groups(core: Core, caller: Caller, group_ids: Sequence[str]) -> dict[str, list[OrderSummary]]:
+def orders_of_groups(db: Db, core: Core, caller: Caller, group_ids: Sequence[str]) -> dict[str, list[OrderSummary]]:
     """The orders of each of these graphs and races, in the order in which they were submitted."""
     found: dict[str, list[OrderSummary]] = {group_id: [] for group_id in group_ids}
-    with core.database.read() as db:
-        rows = db.execute(_orders(caller).where(Order.group_id.in_(group_ids)).order_by(Order.number)).all()
-        for summary in _summaries(db, caller, rows, core.clock.now()):
-            found[summary.graph or summary.race or ""].append(summary)
+    rows = db.execute(_orders(caller).where(Order.group_id.in_(group_ids)).order_by(Order.number)).all()
+    for summary in _summaries(db, caller, rows, core.clock.now()):
+        found[summary.graph or summary.race or ""].append(summary)
     return found
 
 

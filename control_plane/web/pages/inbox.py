@@ -55,7 +55,8 @@ def inbox(request: Request, core: CoreDep, caller: CallerDep) -> Response:
 
 def _waiting(core: Core, caller: Caller) -> dict[str, Any]:
     items = list_inbox(core, caller, limit=SHOWN)
-    races = reading.orders_of_groups(core, caller, [each.race for each in items if each.race])
+    with core.database.read() as db:
+        races = reading.orders_of_groups(db, core, caller, [each.race for each in items if each.race])
     drones = managing.list_drones(core, caller) if any(each.kind == "drone" for each in items) else []
     failed = (
         tasks.list_(core, caller, status="failed", limit=SHOWN) if any(each.kind == "task" for each in items) else []

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from control_plane.cli import races as race_commands
 from control_plane.contract.declarations.budgets import BudgetRequest
@@ -13,6 +14,7 @@ from control_plane.contract.declarations.inbox import InboxItem
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.races import RaceDocument, RaceRequest, TakeRequest
 from control_plane.core import AuthenticatedDrone
+from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.operations import budgets, providers, races
@@ -366,3 +368,19 @@ def test_what_is_no_race_is_refused(running: Plane) -> None:
     assert running.rows(Order) == []
     assert race(running, cost_limit=0.8, pick="person").race.status == "running"
     assert race(running, cost_limit=0.8, verify=["make test"]).race.total == 3
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_race_is_read_as_it_is_at_one_moment(plane: Plane) -> None:
+    plane.drone(concurrency=2)
+    document = race(plane, pick="judge", count=2)
+    for order in document.orders:
+        place_queued(plane.core)
+        end(plane.core, order.id, steps=(), head_commit=BASE, branch=branch(order.id))
+    ask_judgments(plane.core)
+    place_queued(plane.core)
+    judge = shown(plane, document).race.judge
+    assert judge is not None
+    event.listen(OrderGroup, "load", lambda *_: end(plane.core, judge, steps=(), response="TAKE A"), once=True)
+    assert shown(plane, document).race.status == "judging"
+    assert shown(plane, document).race.status == "running"
