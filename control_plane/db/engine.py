@@ -218,6 +218,8 @@ def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:
         # With WAL, FULL is what makes a commit survive a power failure, and a 201 promises exactly that.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        # SQLite's own lowers ASCII letters only, so searches would differ from those on PostgreSQL.
+        connection.create_function("lower", 1, _lowered, deterministic=True)
 
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", _begin_sqlite)
@@ -236,6 +238,10 @@ def _switch_to_wal(connection: Any, seconds: float) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+def _lowered(text_: Any) -> str | None:
+    return None if text_ is None else str(text_).lower()
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -280,7 +280,7 @@ def test_orders_are_listed_newest_first_and_narrowed(core: Core, admin: Caller) 
     make_project(core, admin, slug="shop")
     make_drone(core, admin)
     agents.create(core, admin, AgentRequest(name="lead", instructions_path="lead.md"))
-    old = submit(core, admin, "Fix the 100% test").id
+    old = submit(core, admin, "Fix the 100% test: Übersicht").id
     new = submit(core, admin, "Fix the test_it", project="shop", labels={"gpu": "yes"}).id
     now = core.clock.now()
     with core.database.write() as db:
@@ -305,6 +305,7 @@ def test_orders_are_listed_newest_first_and_narrowed(core: Core, admin: Caller) 
         ({"text": "100%"}, [old]),
         ({"text": "0%t"}, []),
         ({"text": "t_it"}, [new]),
+        ({"text": "übersicht"}, [old]),
         ({"text": old[:8]}, [old]),
     ]
     assert [(given, ids(core, admin, **given)) for given, _ in found] == found
