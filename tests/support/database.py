@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import system_caller
@@ -147,3 +148,10 @@ def core_on(database_url: str, directory: Path, *, broker: Any = None, clock: An
         "session_titles": False,
     }
     return open_core(FleetSettings(**{**values, **settings}), broker=broker, clock=clock)
+
+
+def is_waiting(database: Database) -> bool:
+    """Whether a transaction in this PostgreSQL database waits for the lock of another one."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with database.read() as db:
+        return bool(db.scalar(text(waiting)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from control_plane.contract.declarations.orders import SubmitRequest
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.providers import ProviderRequest
@@ -64,20 +66,26 @@ def run_of(core: Core, order_id: str) -> str:
 def start_run(core: Core, order_id: str, **fields: Any) -> str:
     """Start the order's current dispatch as a run; return its id."""
     with core.database.write() as db:
-        order = db.get_one(Order, order_id)
-        dispatch = db.get_one(Dispatch, order.run_id)
-        dispatch.claimed_at = core.clock.now()
-        order.status = "running"
-        values = {"status": "running", "attempt": 1, "started_at": core.clock.now()}
-        run = Run(
-            id=dispatch.id,
-            organization_id=order.organization_id,
-            order_id=order_id,
-            drone_id=dispatch.drone_id,
-            generation=dispatch.generation,
-            **{**values, **fields},
-        )
-        db.add(run)
+        return start_run_within(db, core, order_id, **fields)
+
+
+def start_run_within(db: Session, core: Core, order_id: str, **fields: Any) -> str:
+    """As `start_run`, in the caller's transaction."""
+    order = db.get_one(Order, order_id, with_for_update=True)
+    dispatch = db.get_one(Dispatch, order.run_id)
+    dispatch.claimed_at = core.clock.now()
+    order.status = "running"
+    values = {"status": "running", "attempt": 1, "started_at": core.clock.now()}
+    run = Run(
+        id=dispatch.id,
+        organization_id=order.organization_id,
+        order_id=order_id,
+        drone_id=dispatch.drone_id,
+        generation=dispatch.generation,
+        **{**values, **fields},
+    )
+    db.add(run)
+    db.flush()
     return run.id
 
 

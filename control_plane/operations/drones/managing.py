@@ -157,19 +157,25 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
     A run that may be pushing right now is left to the supervisor, which takes it back when its grant has expired.
     """
-    with core.database.write() as db:
+
+    def work(db: Session) -> tuple[list[str], list[EndedRun]] | None:
+        lock_orders(db, drone_id)
         drone = db.get_one(Drone, drone_id, with_for_update=True)
         if drone.organization_id != organization_id or drone.removed_at is not None:
-            return
+            return None
         drone.removed_at = core.clock.now()
-        order_ids, ended = take_back(db, core, drone, "drone_removed")
+        return take_back(db, core, drone, "drone_removed")
+
+    taken = core.database.transact(work)
+    if taken is None:
+        return
     try:
         core.broker.remove_user(drone_id)
     except FleetFault as error:
         # Its bearer token is already invalid, and the supervisor removes the users of removed drones when the broker is
         # available again. Failing halfway and requiring a second attempt would serve no purpose.
         log.warning("drone removed while the broker is unavailable", drone=drone_id, why=error.what)
-    announce(core, order_ids, ended)
+    announce(core, *taken)
 
 
 def remove_without_home(db: Session, core: Core, drone_ids: Collection[str]) -> None:
@@ -182,6 +188,16 @@ def remove_without_home(db: Session, core: Core, drone_ids: Collection[str]) -> 
         take_back(db, core, drone, "drone_removed")
 
 
+def lock_orders(db: Session, drone_id: str) -> None:
+    """Lock the orders that the drone holds, until the commit.
+
+    Call it before the drone's row is locked: collectors write to the order first, too.
+    """
+    held = select(Order.id).join(Dispatch, Dispatch.order_id == Order.id)
+    held = held.where(Dispatch.drone_id == drone_id, Dispatch.closed_at.is_(None))
+    db.scalars(held.order_by(Order.id).with_for_update(of=Order)).all()
+
+
 def take_back(
     db: Session, core: Core, drone: Drone, code: Literal["drone_removed", "keys_revoked"]
 ) -> tuple[list[str], list[EndedRun]]:
@@ -189,8 +205,10 @@ def take_back(
     why = RunLoss(code=code, drone=drone.name)
     state: Literal["removed", "keys_revoked"] = "removed" if code == "drone_removed" else code
     removed = TakenBack(state=DroneState(drone=drone.name, code=state))
+    # A statement of its own: one that waits for a lock sees the other tables as they were before.
+    lock_orders(db, drone.id)
     held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)
-    held = held.outerjoin(Run, Run.id == Dispatch.id)
+    held = held.outerjoin(Run, Run.id == Dispatch.id).execution_options(populate_existing=True)
     order_ids, ended = [], []
     for dispatch, order, run_id in db.execute(
         held.where(Dispatch.drone_id == drone.id, Dispatch.closed_at.is_(None))

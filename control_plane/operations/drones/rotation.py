@@ -11,13 +11,13 @@ from sqlalchemy.orm import Session
 from control_plane.contract.declarations import drones as declared
 from control_plane.contract.declarations.drones import DroneDocument
 from control_plane.contract.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
-from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.core import AuthenticatedDrone, Caller, Core, EndedRun
 from control_plane.core.audit_entries import note_drone
 from control_plane.db.drones import Drone
 from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.key_rotation import forget_next_keys, user_of
 from control_plane.drones.reports import InvalidReport, open_report, sender_of
-from control_plane.operations.drones.managing import own_drone, show_drone, take_back
+from control_plane.operations.drones.managing import lock_orders, own_drone, show_drone, take_back
 from control_plane.operations.drones.registration import checked_key
 from control_plane.operations.gateway import performs
 from control_plane.orders.lost import announce
@@ -45,8 +45,10 @@ def rotate_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
 @performs(declared.REVOKE_KEYS)
 def revoke_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
     """End the drone's keys at once. Its orders go to other drones; it has to register again, with another key."""
-    with core.database.write() as db:
+
+    def work(db: Session) -> tuple[str, list[str], list[EndedRun]]:
         drone = own_drone(db, caller, name)
+        lock_orders(db, drone.id)
         db.refresh(drone, with_for_update=True)
         now = core.clock.now()
         drone.keys_revoked_at = drone.stopped_at = now
@@ -55,12 +57,14 @@ def revoke_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
         drone.public_key = base64.b64encode(secrets.token_bytes(32)).decode()
         drone.token_hash, drone.broker_password_hash = hashed(new_secret(DRONE_PREFIX)), hashed(new_secret())
         forget_next_keys(drone)
-        order_ids, ended = take_back(db, core, drone, "keys_revoked")
+        return drone.id, *take_back(db, core, drone, "keys_revoked")
+
+    drone_id, order_ids, ended = core.database.transact(work)
     try:
-        core.broker.remove_user(drone.id)
+        core.broker.remove_user(drone_id)
     except FleetFault as error:
         # The supervisor overwrites the user's password when the broker is available again.
-        log.warning("keys revoked while the broker is unavailable", drone=drone.id, why=error.what)
+        log.warning("keys revoked while the broker is unavailable", drone=drone_id, why=error.what)
     announce(core, order_ids, ended)
     return show_drone(core, caller, name)
 

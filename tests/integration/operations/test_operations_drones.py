@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -20,11 +21,13 @@ from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.operations import sessions, tasks
 from control_plane.operations.access import tokens, users
-from control_plane.operations.drones import managing
+from control_plane.operations.drones import managing, rotation
 from control_plane.operations.orders import reading
 from shared.errors import Forbidden, NotFound
 from shared.reasons import TakenBack
-from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support import wait_until
+from tests.support.database import is_waiting
+from tests.support.made import make_drone, make_project, start_run, start_run_within, submit
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
 from tests.support.team_rows import add_agent
@@ -243,3 +246,22 @@ def test_an_order_goes_to_a_drone_that_serves_its_organization_and_waits_again_w
     assert {each.id for each in reading.list_orders(core, other, drone="for-all")} <= {begun.id, waiting.id, named.id}
     assert foreign.id not in {each.id for each in reading.list_orders(core, other)}
     assert code_of(lambda: reading.list_orders(core, other, drone="berta")) == "E-DRONE-404"
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("act", [managing.remove_drone, rotation.revoke_keys])
+def test_a_drone_that_begins_an_order_at_this_moment_can_be_removed_and_its_keys_revoked(
+    core: Core, admin: Caller, act: Callable[[Core, Caller, str], object]
+) -> None:
+    make_project(core, admin)
+    make_drone(core, admin)
+    order_id = submit(core, admin).id
+    with ThreadPoolExecutor(1) as pool:
+        with core.database.write() as db:
+            db.get_one(Order, order_id, with_for_update=True)
+            acting = pool.submit(act, core, admin, "anna")
+            wait_until(lambda: is_waiting(core.database))
+            start_run_within(db, core, order_id)
+        acting.result()
+    shown = reading.show_order(core, admin, order_id)
+    assert (shown.status, [run.status for run in shown.runs]) == ("queued", ["lost"])
