@@ -147,9 +147,12 @@ class BrokerRefusals:
     def record(self) -> None:
         """Record what was refused since the last round; the first one only notes what there is. Raises Unreachable."""
         found = self._core.broker.refusals()
-        known, self._known = self._known, found
-        if known is None or not (new := found - known):
-            return
+        if self._known is not None and (new := found - self._known):
+            self._write(new)
+        # Only now: the next round records what this one could not write.
+        self._known = found
+
+    def _write(self, new: Counter[BrokerRefusal]) -> None:
         log_ins = {refusal: count for refusal, count in new.items() if refusal.is_login}
         of_user: dict[str, dict[BrokerRefusal, int]] = defaultdict(dict)
         for refusal in new.keys() - log_ins.keys():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
 
 import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from sqlalchemy import event
 
 from control_plane.broker.broker import Broker
 from control_plane.broker.drone_memory import measure
@@ -197,3 +199,20 @@ def test_many_refusals_with_names_that_act_on_terminals_are_one_record(plane: Pl
     (record,) = recorded(plane)
     assert record.target.isprintable()
     assert (len(record.target) <= 255, record.count >= 100) == (True, True)
+
+
+def test_what_is_refused_before_a_round_without_the_database_is_recorded_in_the_next_one(plane: Plane) -> None:
+    mila = plane.drone("mila")
+    rounds = BrokerRefusals(plane.core)
+    rounds.record()
+    steal(mila, "KEYS", "*")
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    event.listen(plane.core.database.engine, "begin", fail, once=True)
+    with pytest.raises(sqlite3.OperationalError):
+        rounds.record()
+    rounds.record()
+    rounds.record()
+    assert [(each.actor, each.count) for each in recorded(plane)] == [("mila", 1)]
