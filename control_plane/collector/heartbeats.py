@@ -106,7 +106,12 @@ class Beats:
         written = _Written()
         drones = {each.id: each for each in db.scalars(select(Drone).where(Drone.id.in_(beats)))}
         kept = _known_runs(db, beats)
-        present = [(drone, beats[drone.id]) for drone in drones.values() if drone.removed_at is None]
+        # The beats were opened before: since then, a drone may have been removed, and its keys revoked.
+        present = [
+            (drone, beats[drone.id])
+            for drone in drones.values()
+            if drone.removed_at is None and drone.keys_revoked_at is None
+        ]
         for drone, beat in present:
             written.wake = self._tell_name(db, drone, beat) or written.wake
             for run in beat.runs:

@@ -19,7 +19,7 @@ from control_plane.contract.validation.issued_secrets import hashed
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.drones import Drone, InboxMessage, RawEvent
 from control_plane.operations.drones import registration, rotation
-from control_plane.operations.drones.managing import drain
+from control_plane.operations.drones.managing import drain, show_drone
 from shared import envelope, names
 from shared.envelope import Binding, new_private_key, public_key
 from shared.errors import Conflict, Forbidden, Unauthenticated
@@ -196,6 +196,15 @@ def test_keys_that_are_revoked_while_their_first_reports_are_stored_stay_revoked
     assert (row(plane, oka).public_key, row(plane, oka).token_hash) == (revoked.public_key, revoked.token_hash)
     assert [each.entry_id for each in plane.rows(RawEvent)] == [entry.id for entry in entries]
     assert intake.outcome.user_with_new_keys is None
+
+
+def test_a_heartbeat_from_before_the_keys_were_revoked_is_no_sign_of_life(plane: Plane, oka: DroneStandIn) -> None:
+    beats = plane.collector()._beats
+    opened = beats._opened({oka.id: oka.sealed_beat()})
+    assert list(opened) == [oka.id]
+    rotation.revoke_keys(plane.core, plane.admin, oka.name)
+    assert [written.wake for written in beats._store(opened)] == [False]
+    assert show_drone(plane.core, plane.admin, oka.name).status == "offline"
 
 
 def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
