@@ -190,7 +190,10 @@ def _known(db: Session, organization_id: str, request: RegistrationRequest) -> D
     Raises Conflict if only one of the two matches, or if the key was revoked.
     """
     alive = select(Drone).where(Drone.organization_id == organization_id, Drone.removed_at.is_(None))
+    # A revocation that has begun ends first; from then on, none begins until the commit.
+    alive = alive.with_for_update(key_share=True)
     holder = db.scalar(alive.where(Drone.name == request.name))
+    twin = db.scalar(alive.where(Drone.public_key == request.public_key).limit(1))
     if db.scalar(select(Drone.id).where(Drone.revoked_public_key == request.public_key).limit(1)) is not None:
         raise Conflict(
             "this drone's key was revoked",
@@ -203,7 +206,6 @@ def _known(db: Session, organization_id: str, request: RegistrationRequest) -> D
         raise _name_taken(request.name)
     if holder is not None:
         return holder
-    twin = db.scalar(alive.where(Drone.public_key == request.public_key).limit(1))
     if twin is not None and not request.name:
         return twin
     if twin is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -25,6 +26,8 @@ from shared.envelope import Binding, new_private_key, public_key
 from shared.errors import Conflict, Forbidden, Unauthenticated
 from shared.events import UserStep
 from shared.registration import Credentials, NewKey, NewKeyRequest
+from tests.support import wait_until
+from tests.support.database import is_waiting
 from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn, join
 
@@ -205,6 +208,22 @@ def test_a_heartbeat_from_before_the_keys_were_revoked_is_no_sign_of_life(plane:
     rotation.revoke_keys(plane.core, plane.admin, oka.name)
     assert [written.wake for written in beats._store(opened)] == [False]
     assert show_drone(plane.core, plane.admin, oka.name).status == "offline"
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_drone_that_registers_while_its_keys_are_revoked_gets_no_others(plane: Plane, oka: DroneStandIn) -> None:
+    core = plane.core
+    with ThreadPoolExecutor(1) as pool:
+        with core.database.write() as db:
+            drone = db.get_one(Drone, oka.id, with_for_update=True)
+            drone.keys_revoked_at, drone.revoked_public_key = core.clock.now(), drone.public_key
+            drone.public_key, drone.token_hash = "", ""
+            db.flush()
+            again = pool.submit(join, core, plane.admin, oka.name, private_key=oka.private_key)
+            wait_until(lambda: is_waiting(core.database))
+        with pytest.raises(Conflict) as refused:
+            again.result()
+    assert (refused.value.code, row(plane, oka).token_hash) == ("E-DRONE-KEY-REVOKED", "")
 
 
 def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(
