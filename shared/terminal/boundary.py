@@ -13,6 +13,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from shared.errors import FleetError, FleetFault, Invalid
 from shared.redaction import shortened
+from shared.terminal.completion import completion_variable, print_completions
 from shared.terminal.directories import state_home
 from shared.terminal.output import paint, printable, say
 
@@ -90,7 +91,7 @@ def _surprised(program: str, error: Exception, words: list[str]) -> int:
 def _obey(app: typer.Typer, words: list[str]) -> int:
     name = app.info.name or "fleet"
     if os.environ.get(completion_variable(name)):
-        typer.main.get_command(app).main(words, prog_name=name, complete_var=completion_variable(name))
+        return print_completions(typer.main.get_command(app), name)
     command = typer.main.get_command(_narrowed(app, words))
     with command.make_context(name, words) as context:
         result = command.invoke(context)
@@ -180,10 +181,6 @@ def _write_traceback(name: str, error: Exception) -> str:
     except OSError as failure:
         return f"the traceback could not be written to {path}: {failure.strerror}"
     return f"the traceback is in {path}"
-
-
-def completion_variable(name: str) -> str:
-    return f"_{name.upper().replace('-', '_')}_COMPLETE"
 
 
 def _lower_first(text: str) -> str:

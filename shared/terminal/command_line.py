@@ -114,6 +114,7 @@ def application(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
+        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
         epilog=f"Run `{name} COMMAND --help` for a command's options, `{name} help exit-codes` for the exit codes.",
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from shared.errors import Invalid, NotFound
-from shared.terminal.boundary import completion_variable
+from shared.terminal.completion import completion_variable
 from shared.terminal.output import put
 
 MORE = "More"
@@ -139,8 +139,20 @@ _ZSH = """\
 #compdef {name}
 
 _{name}_completion() {{
+  local tab=$'\\t' each
+  local -a offered
   compset -P '--*='
-  eval $(env _TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {variable}=complete_zsh {name})
+  for each in ${{(f)"$(env {variable}=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \\
+                           _TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {name})"}}; do
+    # What others wrote is passed on as data, and never evaluated.
+    each=${{${{each//\\\\/\\\\\\\\}}//:/\\\\:}}
+    offered+=(${{each/$tab/:}})
+  done
+  if (( $#offered )); then
+    _describe '' offered
+  else
+    _files
+  fi
 }}
 
 compdef _{name}_completion {name}
@@ -173,7 +185,8 @@ def add_completion(app: typer.Typer, name: str) -> None:
 def _completion_script(name: str, variable: str, shell: str) -> str:
     """The script for bash, zsh or fish that completes the program `name`, which `variable` asks for completions.
 
-    Differs from typer's own: bash also completes `@last` and `--option=value`, zsh the latter, and at the first TAB.
+    Differs from typer's own: bash also completes `@last` and `--option=value`, zsh the latter, and at the first TAB;
+    zsh evaluates nothing that the program prints.
     """
     # Public, though typer declares no exports.
     from typer.completion import get_completion_script  # type: ignore[attr-defined]

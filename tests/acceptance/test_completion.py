@@ -18,16 +18,14 @@ from tests.support.whole_fleet import WholeFleet
 pytestmark = pytest.mark.timeout(280)
 PROMPT = "ready>"
 SHELLS = {
-    "bash": (["bash", "--norc", "--noprofile", "-i"], ".bashrc", "source <(fleet completion bash)"),
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(fleet completion bash)"),
     "zsh": (
         ["zsh", "-f", "-i"],
-        ".zshrc",
         "mkdir functions && fleet completion zsh > functions/_fleet && fpath+=$PWD/functions && "
         "autoload -Uz compinit && compinit -u -d dump",
     ),
     "fish": (
         ["fish", "--private"],
-        ".config/fish",
         "mkdir -p ~/.config/fish/completions && fleet completion fish > ~/.config/fish/completions/fleet.fish",
     ),
 }
@@ -37,14 +35,20 @@ TYPED = [
     ("fleet show @l", "fleet show @last"),
     ("fleet submit 'Fix it' --project com", "fleet submit 'Fix it' --project completed"),
 ]
+TITLES = ("\\$(touch owned): `touch owned`", "Fix the [/api/orders] route")
 # Fish has only whole words of the program.
 WITH_EQUALS = [("fleet submit --project=com", "fleet submit --project=completed")]
 
 
 @pytest.fixture(scope="module")
 def fleet(shared_fleet: WholeFleet) -> WholeFleet:
-    """The shared fleet with the project `completed`."""
-    shared_fleet.json("project", "add", "completed", "--git-url", "https://git.example/x.git", "--no-check")
+    """The shared fleet with the project `completed`, and an organization with tasks of these titles."""
+    add = ("project", "add", "completed", "--git-url", "https://git.example/x.git", "--no-check")
+    shared_fleet.json(*add)
+    shared_fleet.json("organization", "add", "titles")
+    shared_fleet.json(*add, "--org", "titles")
+    for title in TITLES:
+        shared_fleet.json("task", "create", title, "--assignee", "user", "--org", "titles")
     return shared_fleet
 
 
@@ -68,14 +72,11 @@ def started(words: Sequence[str], environment: dict[str, str], home: Path) -> It
         shown.close()
 
 
-@pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.long) for each in ("zsh", "fish"))])
-def test_the_shell_completes_names_from_the_server_at_the_first_tab_and_the_option_installs_it_for_good(
-    shell: str, fleet: WholeFleet, tmp_path: Path
-) -> None:
+@contextmanager
+def completing(shell: str, fleet: WholeFleet, home: Path) -> Iterator[Terminal]:
+    """A shell of a user whose home this is, with completion switched on."""
     needs(shell)
-    home = tmp_path / "home"
-    home.mkdir()
-    words, file, switched_on = SHELLS[shell]
+    words, switched_on = SHELLS[shell]
     environment = {
         **{name: value for name, value in clean_environment().items() if not name.startswith("XDG_")},
         "HOME": str(home),
@@ -86,13 +87,27 @@ def test_the_shell_completes_names_from_the_server_at_the_first_tab_and_the_opti
     with started(words, environment, home) as shown:
         shown.types(f"{switched_on}; echo sw''itched on\r")
         wait_until(lambda: "\nswitched on" in shown.text)
+        yield shown
+
+
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.long) for each in ("zsh", "fish"))])
+def test_the_shell_completes_names_from_the_server_at_the_first_tab(
+    shell: str, fleet: WholeFleet, tmp_path: Path
+) -> None:
+    with completing(shell, fleet, tmp_path) as shown:
         for typed, completed in (*TYPED, *([] if shell == "fish" else WITH_EQUALS)):
             shown.types(f"{typed}\t")
             wait_until(lambda completed=completed: shown.lines[-1].endswith(completed))
             # A new line, and nothing is run.
             shown.types("\x01echo nothing \x05 > /dev/null\r")
             wait_until(lambda typed=typed: typed not in shown.lines[-1])
-    install = f'"{BIN / "fleet"}" --install-completion; exit 0'
-    done = subprocess.run([shell, "-c", install], env=environment, capture_output=True, text=True, check=True)
-    assert f"{shell} completion installed in {home}" in done.stdout
-    assert (home / file).exists()
+
+
+@pytest.mark.parametrize("shell", ["zsh", pytest.param("fish", marks=pytest.mark.long)])
+def test_the_shell_shows_a_title_as_text_and_does_not_evaluate_it(
+    shell: str, fleet: WholeFleet, tmp_path: Path
+) -> None:
+    with completing(shell, fleet, tmp_path) as shown:
+        shown.types("fleet task show --org titles TITL-000\t")
+        wait_until(lambda: all(title in shown.text for title in TITLES))
+    assert not (tmp_path / "owned").exists()

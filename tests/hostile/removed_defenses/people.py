@@ -95,6 +95,12 @@ REMOVALS = (
         'address.startswith("/")',
     ),
     removal(
+        "acceptance/test_completion.py::test_the_shell_shows_a_title_as_text_and_does_not_evaluate_it",
+        "shared/terminal/own_commands.py",
+        "    offered+=(${{each/$tab/:}})\n",
+        '    eval "offered+=(${{each/$tab/:}})"\n',
+    ),
+    removal(
         "integration/cli/test_hostile_documents.py::test_no_text_of_a_server_acts_on_the_terminal",
         "shared/terminal/output.py",
         "    return visible_prose(text).translate(_WITHOUT_JOINERS)\n",

@@ -145,6 +145,42 @@ def test_help_lists_commands_under_their_headings_and_knows_examples_exit_codes_
     assert capsys.readouterr().err.endswith("\n")
 
 
+TITLES = {
+    "a1": "Fix the [/api/orders] route",
+    "a2": "app/[id]/page.tsx has a :bug:",
+    "a3": "\\$(touch owned)",
+    "a4": f"Break {'no ' * 200}line",
+}
+
+
+def fail() -> list[str]:
+    raise ZeroDivisionError
+
+
+def test_what_completes_a_line_is_shown_whole_and_an_error_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application("craft", "Do things with craft.")
+
+    @app.command("make")
+    def make(order: Annotated[str, typer.Argument(autocompletion=lambda: list(TITLES.items()))]) -> None: ...
+
+    @app.command("mend")
+    def mend(order: Annotated[str, typer.Argument(autocompletion=fail)]) -> None: ...
+
+    def completed(instruction: str, typed: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("_CRAFT_COMPLETE", instruction)
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+        monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+        return run(app, []), *capsys.readouterr()
+
+    lines = "".join(f"{word}\t{title}\n" for word, title in TITLES.items())
+    assert completed("complete_fish", "craft make ") == (0, lines, "")
+    assert completed("complete_fish", "craft mend ") == (1, "", "")
+    # A script of typer's for zsh evaluates what it gets.
+    assert completed("complete_zsh", "craft make ") == (1, "", "")
+
+
 def test_a_json_document_has_times_in_utc_and_null_for_what_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     noon = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
 
