@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
 from control_plane.cli.orders import OrderId
-from shared.errors import FleetError, Invalid, Precondition
+from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json
 from shared.terminal.command_line import say as tell
 from shared.terminal.text_file import text_of
@@ -112,7 +113,7 @@ def _sent(fleet: FleetClient, order_id: str, text: str, read: Doc) -> Doc:
 
 
 def _in_editor(fleet: FleetClient, order_id: str) -> Doc:
-    """Let the user edit the plan in an editor, and send it. A plan that is refused stays in its file.
+    """Let the user edit the plan in an editor, and send it. A plan that was not sent stays in its file.
 
     Raises Invalid without a terminal or without a change, and Precondition if the editor fails.
     """
@@ -137,7 +138,7 @@ def _in_editor(fleet: FleetClient, order_id: str) -> Doc:
         if text.strip() == plan["text"].strip():
             raise Invalid("the plan was not changed", code="E-PLAN-EDITOR", next=f"fleet plan approve {order_id}")
         edited = _sent(fleet, order_id, text, {"revision": plan["revision"], "round": plan["round"]})
-    except FleetError:
+    except BaseException:
         tell(f"your edited plan is kept in {file}")
         raise
     rmtree(file.parent)
@@ -145,16 +146,21 @@ def _in_editor(fleet: FleetClient, order_id: str) -> Doc:
 
 
 def _open_editor(file: Path, order_id: str) -> None:
-    """Raises Precondition without an editor, or if it fails."""
+    """Wait until the editor ends; Ctrl-C is for it alone. Raises Precondition without an editor, or if it fails."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or which("nano") or which("vi")
     next_step = f"set EDITOR to the command of an editor, or: fleet plan edit {order_id} FILE"
     if not command:
         raise Precondition("no editor found", code="E-PLAN-EDITOR", next=next_step)
+    # A terminal's Ctrl-C also signals this process. An editor inherits no handler, but it would inherit SIG_IGN.
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGQUIT)}
     try:
         status = subprocess.run([*shlex.split(command), str(file)], check=False).returncode
     except (OSError, ValueError) as error:
         raise Precondition(
             f"the editor {command} cannot be started: {error}", code="E-PLAN-EDITOR", next=next_step
         ) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if status:
         raise Precondition(f"the editor {command} failed with exit code {status}", code="E-PLAN-EDITOR", next=next_step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -244,6 +245,27 @@ def test_a_plan_that_was_edited_goes_back_to_its_order_also_if_it_is_the_last_no
     code, _, err = cli("plan", "edit", "@last", stdin=Terminal())
     assert (code, f"fleet plan approve {run.order_id}" in err) == (0, True), err
     assert api.client.call(plans.SHOW, order_id=run.order_id)["text"] == EDITED
+
+
+def test_ctrl_c_in_the_editor_is_the_editors(
+    cli: Cli, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = api.add_drone().take(api.submit(plan_first=True))
+    run.presents(AgentPlan(title="Notes", points=(PlanPoint(text="Write one.txt"),)))
+    editor, before = tmp_path / "editor.py", signal.getsignal(signal.SIGINT)
+    # Ctrl-C and Ctrl-\ in a terminal signal all of its foreground.
+    editor.write_text(
+        "import os, signal, sys; from pathlib import Path\n"
+        "dispositions = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGQUIT)]\n"
+        "assert dispositions == [signal.default_int_handler, signal.SIG_DFL], dispositions\n"
+        "for number in (signal.SIGINT, signal.SIGQUIT):\n"
+        "    os.kill(os.getppid(), number)\n"
+        f"Path(sys.argv[1]).write_text({EDITED!r})\n"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    code, _, err = cli("plan", "edit", run.order_id, stdin=Terminal())
+    assert (code, api.client.call(plans.SHOW, order_id=run.order_id)["text"]) == (0, EDITED), err
+    assert signal.getsignal(signal.SIGINT) == before
 
 
 def test_a_batch_is_followed_through_a_restart_of_the_server(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
