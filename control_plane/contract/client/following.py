@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from control_plane.contract.client.refusals import CUT_OFF, refusal, unreachable
+from control_plane.contract.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.backoff import delay
 from shared.clock import Clock
 from shared.errors import FleetError, FleetFault, TooOften, Unreachable
@@ -111,7 +111,8 @@ def _decoded(message: ServerSentEvent) -> dict[str, Any]:
 def open_stream(http: httpx.Client, path: str, after: int, organization: str) -> Iterator[Iterator[ServerSentEvent]]:
     """Open a stream of events and yield them as they arrive.
 
-    Raises the server's refusal; Unreachable if it does not respond or falls silent, also while the events are read.
+    Raises the server's refusal; FleetFault if it answers with something else; Unreachable if it does not respond or
+    falls silent, also while the events are read.
     """
     import httpx
     from httpx_sse import connect_sse
@@ -124,6 +125,8 @@ def open_stream(http: httpx.Client, path: str, after: int, organization: str) ->
             if not source.response.is_success:
                 source.response.read()
                 raise refusal(url, source.response)
+            if not source.response.headers.get("content-type", "").startswith("text/event-stream"):
+                raise not_a_fleet(url, source.response)
             # Without data it is no event, says the standard, but the library passes it on.
             yield (event for event in source.iter_sse() if event.data)
     except (httpx.TransportError, httpx.InvalidURL) as error:

@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from control_plane.contract.client.fleet import FleetClient
-from control_plane.contract.client.following import Patience, follow
+from control_plane.contract.client.following import Patience, follow, open_stream
 from control_plane.contract.client.refusals import refusal, unreachable
 from control_plane.contract.declarations import drones
-from shared.errors import Conflict, NotFound, Unreachable
+from shared.errors import Conflict, FleetFault, NotFound, Unreachable
 from tests.support.clocks import HandClock
 from tests.support.streams import Script, opened
 
@@ -76,6 +76,15 @@ def test_a_broken_stream_is_taken_up_behind_the_last_step_and_doubles_are_left_o
         "lost",
         "back",
     ]
+
+
+def test_an_address_that_answers_with_pages_is_not_followed() -> None:
+    pages = httpx.MockTransport(lambda _: httpx.Response(200, html="<h1>It works!</h1>"))
+    with httpx.Client(transport=pages, base_url=URL) as http:
+        events = follow(lambda last: open_stream(http, "/events", last, "default"), 0, Patience(), HandClock())
+        with pytest.raises(FleetFault) as raised:
+            next(events)
+    assert raised.value.code == "E-SERVER-STRANGE"
 
 
 def test_following_ends_with_a_refusal_or_the_end_of_patience_and_not_for_what_cannot_be_read() -> None:
