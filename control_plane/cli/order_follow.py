@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from control_plane.cli.answers import for_people
 from control_plane.cli.rendering import outcome_text
 from control_plane.cli.step_lines import StepLines
 from shared.durations import clock_label
-from shared.terminal.output import print_json_line, printable, write
+from shared.terminal.output import print_json_line, printable, say, write
 from shared.terminal.run_screen import RunScreen, Spoken
 
 Doc = dict[str, Any]
@@ -24,13 +25,28 @@ _RUNNING = {"running", "canceling"}
 def follow_as_json(fleet: Any, order_id: str) -> Doc:
     """Print one JSON event per line, and the order's document last; returns that document."""
     order: Doc = {}
-    for event, data in fleet.follow(order_id):
+    for event, data in without_connection(fleet.follow(order_id)):
         if event == "end":
             order = data
-        elif event not in {"heartbeat", "connection"}:
+        elif event != "heartbeat":
             print_json_line({"event": event, **data})
     print_json_line(order)
     return order
+
+
+def without_connection(events: Iterable[tuple[str, Doc]]) -> Iterator[tuple[str, Doc]]:
+    """The other events; each loss of the connection, and its return, is one line on stderr."""
+    lost = False
+    for event, data in events:
+        if event != "connection":
+            yield event, data
+        elif lost != (data["state"] == "lost"):
+            lost = not lost
+            say(_connection(data))
+
+
+def _connection(data: Doc) -> str:
+    return "reconnected" if data["state"] == "back" else f"connection lost: {data['why']}; retrying"
 
 
 def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False, stream: TextIO | None = None) -> Doc:
@@ -101,7 +117,7 @@ class OrderEvents:
         elif event == "order":
             self._order(data)
         elif event == "connection":
-            self._screen.note("reconnected" if data["state"] == "back" else f"connection lost: {data['why']}; retrying")
+            self._screen.note(_connection(data))
 
     def end(self) -> None:
         self._screen.running("")

@@ -140,7 +140,9 @@ def cancel(
 
 
 def _ended(fleet: Any, order_id: str) -> Doc:
-    for event, data in fleet.follow(order_id):
+    from control_plane.cli.order_follow import without_connection
+
+    for event, data in without_connection(fleet.follow(order_id)):
         if event == "end":
             return dict(data)
     from control_plane.contract.declarations.orders import SHOW

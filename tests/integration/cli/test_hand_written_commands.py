@@ -313,11 +313,13 @@ def test_what_was_canceled_is_waited_for_also_if_it_is_the_last_no_longer(
     class Eventful(ListedClient):
         def follow(self, order_id: str, **options: Any) -> Iterator[tuple[str, Doc]]:
             api.client.call(orders.CANCEL, order_id=api.submit("Another")["id"])
-            return super().follow(order_id, **options)
+            yield "connection", {"state": "lost", "why": "gone", "retry_in_s": 1}
+            yield from super().follow(order_id, **options)
 
     monkeypatch.setattr(fleet, "FleetClient", Eventful)
     order = api.submit()["id"]
-    assert document(cli("cancel", "@last", "--wait", "--json"))["id"] == order
+    canceled = cli("cancel", "@last", "--wait", "--json")
+    assert (document(canceled)["id"], "gone" in canceled[2]) == (order, True)
 
 
 def test_an_organization_travels_through_a_file_and_a_pipe(cli: Cli, tmp_path: Path) -> None:

@@ -125,10 +125,14 @@ def test_whoever_follows_reads_streamed_text_once_and_that_nothing_comes_and_not
     counts = {text: printed.count(text) for text in ("I looked.", "Whole.", f"running: {quiet}", well)}
     assert counts == {"I looked.": 1, "Whole.": 1, f"running: {quiet}": 1, well: 0}
 
-    stream = Following(("step", {"seq": 1, "kind": "phase"}), ("heartbeat", {"at": "now"}), ("end", ORDER))
+    lost, back = ("connection", {"state": "lost", "why": "gone"}), ("connection", {"state": "back"})
+    first_step = ("step", {"seq": 1, "kind": "phase"})
+    stream = Following(first_step, lost, lost, back, ("heartbeat", {"at": "now"}), lost, back, ("end", ORDER))
     follow_as_json(stream, "a1b2c3d4e5f6")
-    first, last = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr()
+    first, last = told.out.splitlines()
     assert ('"event": "step"' in first, '"id": "a1b2c3d4e5f6"' in last) == (True, True)
+    assert ["gone" in line for line in told.err.splitlines()] == [True, False] * 2
 
 
 def texts(body: Body) -> list[str]:
