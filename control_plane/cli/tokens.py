@@ -9,6 +9,7 @@ import typer
 from control_plane.cli.answers import print_answer
 from control_plane.cli.derived_commands import ByHandCommand, TypedCommand
 from control_plane.cli.drones import labels
+from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, print_json, print_table, put, say
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def add_api_token(
 ) -> int:
     """Create an API token and print only the token."""
     if bootstrap:
+        if call.organization or call.fields not in ({}, {"role": "admin"}):
+            raise Invalid(
+                "--bootstrap takes only --role admin and --json",
+                code="E-USAGE",
+                why="its token is valid in all organizations and does not expire",
+                next="leave out the other options, or leave out --bootstrap",
+            )
         _bootstrap(as_json=as_json)
     else:
         print_answer(call.perform(), token_alone, as_json=as_json)

@@ -135,6 +135,9 @@ def test_what_only_the_command_line_can_find_wrong_is_refused_by_its_code(cli: C
         ("organization", "import", missing): (3, "E-FILE-404"),
         ("organization", "rm", "default"): (2, "E-NOT-CONFIRMED"),
         ("keys", "rotate", "drone", "mila", "--force"): (2, "E-NOT-CONFIRMED"),
+        ("api-token", "add", "--bootstrap", "--role", "viewer"): (2, "E-USAGE"),
+        ("api-token", "add", "--bootstrap", "--role", "admin", "--expires", "1h"): (2, "E-USAGE"),
+        ("api-token", "add", "--bootstrap", "--org", "payments"): (2, "E-USAGE"),
     }
     got = {words: cli(*words, "--json") for words in wrong}
     found = {words: (code, json.loads(err)["code"]) for words, (code, _, err) in got.items()}
