@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from control_plane.cli.polling import EVERY_S, PatientReader
 from shared.clock import Clock, SystemClock
 from shared.durations import roughly
 from shared.terminal.command_line import print_json_line, put, say
-from shared.terminal.output import write
+from shared.terminal.output import console, write
 
 if TYPE_CHECKING:
     from control_plane.contract.client.fleet import FleetClient
@@ -76,13 +77,13 @@ def progress_line(batch: Doc) -> str:
 
 
 class _Progress:
-    """One line that is overwritten on a terminal; elsewhere, lines."""
+    """One line that is overwritten on a terminal; on a dumb one and elsewhere, lines."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._last: Doc = {}
         self._at = float("-inf")
-        self._overwrites = sys.stderr.isatty() and not as_json
+        self._overwrites = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not as_json
         self._line_open = False
 
     def show(self, batch: Doc) -> None:
@@ -94,7 +95,9 @@ class _Progress:
             print_json_line({"event": "progress", **shown})
         elif self._overwrites:
             self._last, self._line_open = shown, True
-            write(sys.stderr, f"\r\x1b[2K{progress_line(batch)}")
+            # A line that wraps could not be overwritten.
+            line = progress_line(batch)[: console(sys.stderr).width - 1]
+            write(sys.stderr, f"\r\x1b[2K{line}")
         elif time.monotonic() - self._at >= QUIET_S:
             self._last, self._at = shown, time.monotonic()
             say(progress_line(batch))

@@ -98,7 +98,8 @@ def content_writer() -> Callable[[bytes], None]:
 
 def page(text: str) -> None:
     """Write the text of a result to stdout; on a terminal that is too small for it through $PAGER, or less."""
-    rows = sum(1 + len(uncolored(line)) // max(1, console(sys.stdout).width) for line in text.split("\n"))
+    width = console(sys.stdout).width
+    rows = sum(rows_of(line, width) for line in text.split("\n"))
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or rows < console(sys.stdout).height:
         put(text)
         return
@@ -107,6 +108,13 @@ def page(text: str) -> None:
     # As git does: colors pass, and what was read stays on the screen.
     os.environ.setdefault("LESS", "FRX")
     pager(text)
+
+
+def rows_of(line: str, width: int) -> int:
+    """How many rows a line takes on a terminal of this width."""
+    from rich.cells import cell_len
+
+    return max(1, math.ceil(cell_len(uncolored(line)) / max(1, width)))
 
 
 def line_width(stream: TextIO) -> int | None:

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import accumulate
 from typing import Annotated
 
 import typer
 
 from shared.errors import FleetFault, Invalid, TooOften
-from shared.terminal.output import paint, say, write
+from shared.terminal.output import paint, rows_of, say, write
 
 EVERY_SECONDS = 2.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
@@ -41,7 +42,7 @@ def watched(draw: Callable[[], None], *, watch: bool, as_json: bool) -> None:
             size = shutil.get_terminal_size()
             text = f"every {EVERY_SECONDS:.0f} s, Ctrl-C ends  {time.strftime('%X')}"
             head = paint(text[: size.columns - 1], "dim", sys.stdout)
-            write(sys.stdout, _HOME_AND_CLEAR + "\n".join([head, *_fitted(shown, size.lines - 2)]) + "\n")
+            write(sys.stdout, _HOME_AND_CLEAR + "\n".join([head, *cut_to_screen(shown, size)]) + "\n")
             time.sleep(EVERY_SECONDS)
     except KeyboardInterrupt:
         return
@@ -63,9 +64,13 @@ def _drawn(draw: Callable[[], None]) -> str:
     return screen.getvalue()
 
 
-def _fitted(text: str, rows: int) -> list[str]:
+def cut_to_screen(text: str, size: os.terminal_size) -> list[str]:
+    """The lines for which a screen of this size has rows below the head; the last one says how many are left out."""
     lines = text.removesuffix("\n").split("\n")
-    if len(lines) <= rows:
+    ends = list(accumulate(rows_of(line, size.columns) for line in lines))
+    free = size.lines - 2
+    if ends[-1] <= free:
         return lines
-    kept = max(1, rows - 1)
-    return [*lines[:kept], f"… {len(lines) - kept} more lines; a larger window or --limit shows them"]
+    kept = sum(end < free for end in ends)
+    left_out = f"… {len(lines) - kept} more lines; a larger window or --limit shows them"
+    return [*lines[:kept], left_out[: size.columns - 1]]

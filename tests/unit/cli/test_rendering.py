@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import pytest
 
+from control_plane.cli.batch_follow import follow_batch, progress_line
 from control_plane.cli.order_follow import follow_as_json, follow_as_text
 from control_plane.cli.rendering import money, order_text, outcome_text
 from control_plane.cli.step_lines import StepLines, step_lines, transcript_lines
@@ -28,6 +31,8 @@ from shared.events import (
     VerifyStep,
 )
 from shared.terminal.step_lines import FoldedCalls, event_lines
+from shared.terminal.watch import cut_to_screen
+from tests.support.command_lines import Terminal, Unasked
 
 STATS = {
     **{"tool_calls": 2, "input_tokens": 30, "thinking_tokens": 0, "output_tokens": 12, "cost_usd": None},
@@ -133,6 +138,31 @@ def test_whoever_follows_reads_streamed_text_once_and_that_nothing_comes_and_not
     first, last = told.out.splitlines()
     assert ('"event": "step"' in first, '"id": "a1b2c3d4e5f6"' in last) == (True, True)
     assert ["gone" in line for line in told.err.splitlines()] == [True, False] * 2
+
+
+def test_the_progress_of_a_batch_stays_on_one_row_and_is_not_overwritten_on_a_dumb_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = dict.fromkeys(("ended", "total", "resolved", "open", "waiting", "failed", "canceled", "refused"), 1_000)
+    batch = {**counts, "name": "night", "status": "finished", "outcome": "failed", "cost_usd": 2.5, "remaining_s": 0}
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = {"xterm": Terminal(), "dumb": Terminal()}
+    for name, stderr in shown.items():
+        monkeypatch.setenv("TERM", name)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        follow_batch(Unasked(), batch, str, as_json=False)  # type: ignore[arg-type]
+    line = progress_line(batch)
+    written = {name: stderr.getvalue() for name, stderr in shown.items()}
+    assert written == {"xterm": f"\r\x1b[2K{line[:39]}\n", "dumb": f"{line}\n"}
+
+
+def test_a_watched_list_is_cut_where_its_rows_would_not_fit_the_screen() -> None:
+    size = os.terminal_size((10, 6))
+    whole = ["\x1b[1m0123456789\x1b[0m", "", "…" * 10, "a"]
+    assert cut_to_screen("\n".join(whole) + "\n", size) == whole
+    for lines, kept in ((["x" * 11, "x" * 20, "x"], 1), (["x"] * 5, 3), (["日" * 6] * 3, 1), (["x" * 41], 0)):
+        *before, last = cut_to_screen("\n".join(lines), size)
+        assert (before, last.startswith("…"), len(last) < 10) == (lines[:kept], True, True)
 
 
 def texts(body: Body) -> list[str]:
