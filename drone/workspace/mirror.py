@@ -57,14 +57,28 @@ class Advertised:
         }
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in the repository but the fleet's own branches."""
+        return not self._others
+
+    @property
+    def head_is_own(self) -> bool:
+        """Whether HEAD names a branch of the fleet: code hosts let it name the first branch that is pushed."""
+        return (self.head_ref or "").startswith(_OWN_BRANCHES)
+
+    @property
     def object_format(self) -> str:
         return "sha256" if any(len(commit) == 64 for commit in self.refs.values()) else "sha1"
 
     @property
     def listed(self) -> str:
         """Changes whenever something would have to be fetched."""
-        mine = {name: at for name, at in self.refs.items() if not name.startswith(_OWN_BRANCHES)}
-        return "".join(f"{at} {name}\n" for name, at in [("HEAD", self.head), *sorted(mine.items())] if at)
+        return "".join(f"{at} {name}\n" for name, at in [("HEAD", self.head), *sorted(self._others.items())] if at)
+
+    @property
+    def _others(self) -> dict[str, str]:
+        """The refs without the fleet's own branches."""
+        return {name: at for name, at in self.refs.items() if not name.startswith(_OWN_BRANCHES)}
 
 
 class Mirror:

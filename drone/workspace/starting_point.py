@@ -129,9 +129,9 @@ def _commit_of(order: WorkOrder, change: BranchChange | None) -> str | None:
 
 
 def default_of(advertised: Advertised) -> tuple[str | None, str | None]:
-    """Name and commit of the remote's default branch; both None in an empty repository."""
+    """Name and commit of the remote's default branch; both None if it is empty, or HEAD names a branch of the fleet."""
     default = _default_branch(advertised)
-    return default, advertised.branches.get(default or "", advertised.head)
+    return default, advertised.branches.get(default or "", None if advertised.head_is_own else advertised.head)
 
 
 def _default_branch(advertised: Advertised) -> str | None:
@@ -146,18 +146,17 @@ def _default_branch(advertised: Advertised) -> str | None:
 
 
 def _tip(order: WorkOrder, advertised: Advertised, default: str | None) -> str | None:
-    wanted = order.project.branch
-    branches = advertised.branches
-    if not advertised.refs and not advertised.head:
-        return None
-    if wanted:
-        if wanted not in branches:
-            raise _no_branch(order, wanted, branches)
-        return branches[wanted]
-    tip = branches.get(default) if default else advertised.head
-    if tip is None:
-        raise _no_branch(order, "", branches)
-    return tip
+    """The commit of the project's branch; if it is not there yet, or not needed because of a base, that of HEAD.
+
+    Raises OrderError if the order needs the branch and it does not exist.
+    """
+    wanted, branches = order.project.branch, advertised.branches
+    tip = branches.get(wanted or default or "", None if wanted else advertised.head)
+    if tip is not None:
+        return tip
+    if advertised.is_empty or order.base.commit is not None:
+        return advertised.head
+    raise _no_branch(order, wanted or "", branches)
 
 
 def _no_branch(order: WorkOrder, wanted: str, branches: dict[str, str]) -> OrderError:
