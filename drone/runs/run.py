@@ -74,8 +74,8 @@ class _Run:
         self._context = context
         self._record = context.recorder.record
         self._workspace: Workspace | None = None
-        self._is_restored = order.resumed is None
-        """The workspace contains the work of the run that this one resumes, if there is one."""
+        self._may_deliver = order.attempt == 1 and order.resumed is None
+        """The workspace may replace what an earlier run of the order delivered: that is restored, or work has begun."""
         self._stats: Callable[[], Stats] = Stats
         """Returns what was spent so far."""
         self._verification = Verification.NOT_REACHED
@@ -87,7 +87,7 @@ class _Run:
         ended = self._end_processes()
         if self._workspace is not None:
             # Else the delivery would replace the work of the earlier run with less, also on the remote.
-            if self._is_restored:
+            if self._may_deliver:
                 conclusion = self._delivered(conclusion, self._workspace)
             # Before the last event: the session's next order may start as soon as that is known.
             self._workspace.close()
@@ -183,7 +183,7 @@ class _Run:
         """Restore the workspace to the earlier run's state. Raises FleetFault if the checkpoint is unavailable."""
         self._phase("preparing", "restoring the checkpoint")
         workspace.go_back(resumed, self._context.store.get)
-        self._is_restored = True
+        self._may_deliver = True
         kept_on_disk = resumed.kept_on_disk if workspace.fresh else ()
         self._record(
             ResumedStep(
@@ -203,6 +203,7 @@ class _Run:
         with ExitStack() as stack:
             assembled = assemble(self._order, workspace, self._context, stack)
             self._stats = assembled.agent.stats
+            self._may_deliver = True
             ended = self._judged(lambda: self._conclusion(self._agents_work(assembled, workspace)), ends=True)
             # Only now: verification and reminders continue the run, and an error or a cancel ends it as well.
             assembled.agent.end(Outcome(ended.exit_status, ended.reason, ended.response))

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -193,18 +194,25 @@ def test_what_was_spent_before_counts_and_a_missing_checkpoint_is_the_fleets_fau
     [("false", ("failed", "refused")), ("sleep 60", ("preempted", "canceled"))],
     ids=["set-up fails", "canceled"],
 )
-def test_a_run_that_ends_before_its_checkpoint_is_restored_delivers_nothing_over_the_work_of_the_run_before(
+def test_a_run_that_ends_before_its_work_begins_delivers_nothing_over_the_work_of_the_run_before(
     bench: Bench, scripted: ScriptedFactory, another: Another, ends: str, status: tuple[str, str]
 ) -> None:
     server = scripted([shell("echo a > a"), says("Done.")])
     bench.run(server.url)
-    second = another("second")
-    going_on(bench, second, checkpoint(bench, 0))
-    second.change_project(setup=(f"touch generated; {ends}",))
-    cancel = EndRun(wish="cancel", reason="not needed")
-    second.on_doing = lambda doing: second.controls.receive(cancel) if "sleep" in doing else None
-    end = second.run(server.url)
-    assert ((end.status, end.exit_status), second.of(ResumedStep, Delivered)) == (status, [])
+    for name, changes in (("resumed", {}), ("from the base", {"resumed": None})):
+        second = another(name)
+        going_on(bench, second, checkpoint(bench, 0))
+        second.change(attempt=2, **changes)
+        second.change_project(setup=(f"touch generated; {ends}",))
+        second.on_doing = partial(cancel_asleep, second)
+        end = second.run(server.url)
+        assert ((end.status, end.exit_status), second.of(ResumedStep, Delivered)) == (status, []), name
+
+
+def cancel_asleep(bench: Bench, doing: str) -> None:
+    """Cancel a run whose command sleeps."""
+    if "sleep" in doing:
+        bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a file that even its owner may not change")
