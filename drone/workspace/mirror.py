@@ -229,6 +229,8 @@ class Mirror:
             self.cloned_s = time.monotonic() - began
 
     def _fetch(self, address: str, *refspecs: str) -> None:
+        """Let git fetch, while the lock is held."""
+        self._remove_leftovers()
         self._git.text(
             *(
                 "fetch",
@@ -243,14 +245,17 @@ class Mirror:
             seconds=FETCH_SECONDS,
         )
 
+    def _remove_leftovers(self) -> None:
+        """Remove what a fetch left when it was killed: no one finishes its packs or releases its locks."""
+        refs = self.directory / "refs"
+        for leftover in [*(self.objects / "pack").glob("tmp_*"), *self.directory.glob("*.lock"), *refs.rglob("*.lock")]:
+            leftover.unlink(missing_ok=True)
+
     def _make(self, object_format: str) -> None:
         if not (self.directory / "HEAD").exists():
             self.directory.mkdir(parents=True, exist_ok=True)
             self._git.text("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
             self._git.text("config", "core.hooksPath", "/dev/null")
-        # Packs that a fetch was writing when it was killed: they will never be finished.
-        for leftover in (self.objects / "pack").glob("tmp_*"):
-            leftover.unlink(missing_ok=True)
 
     def _hold(self, action: Callable[[], object]) -> None:
         try:

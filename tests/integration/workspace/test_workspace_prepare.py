@@ -198,7 +198,11 @@ def test_new_commits_of_the_remote_are_seen_by_the_next_order(workspaces: Worksp
     mirror = workspace.mirror.directory
     (mirror / "dronefleet-refs").unlink()
     (mirror / "objects" / "pack" / "tmp_pack_abc").write_bytes(b"half")
-    assert prepare(workspaces, remote).base_commit == git(remote, "rev-parse", "main")
+    locks = [mirror / name for name in ("refs/heads/main.lock", "refs/tags/1.lock", "packed-refs.lock", "shallow.lock")]
+    [lock.touch() for lock in locks]
+    git(remote, "tag", "1", "topic/one")
+    commit = push_commit(remote, {"last.txt": "last"})
+    assert prepare(workspaces, remote).base_commit == commit
     assert list(mirror.glob("objects/pack/tmp_*")) == []
 
 
