@@ -92,6 +92,10 @@ class Mirror:
         self.cloned_s: float | None = None
         """How long this object fetched what was a new mirror; None: it was there already."""
 
+    def uninterrupted(self) -> Mirror:
+        """The same mirror without a check: for work that is delivered also by a run that is to end."""
+        return Mirror(self.directory, self.remote, self._git.uninterrupted())
+
     @property
     def objects(self) -> Path:
         return self.directory / "objects"

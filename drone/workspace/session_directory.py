@@ -61,7 +61,7 @@ class SessionDirectory:
         self._lock: FileLock | None = None
         self._trees: dict[str, str] = {}
         """Of commits, so that git need not be started again to tell."""
-        self.history = History(git.at(self.git_dir))
+        self.history = History(git.at(self.git_dir).uninterrupted())
         """Of the drone's git directory, and so of the mirror that it borrows from; opened by the first request."""
 
     def take(self, check: Callable[[], None]) -> None:
@@ -210,7 +210,7 @@ class SessionDirectory:
         return self._trees[commit]
 
     def _empty_tree(self) -> str:
-        return self.git.text("hash-object", "-w", "-t", "tree", "--stdin")
+        return self.git.uninterrupted().text("hash-object", "-w", "-t", "tree", "--stdin")
 
     def _wipe(self) -> None:
         self.history.close()

@@ -109,12 +109,13 @@ class SubmoduleChanges:
         """The commit if the submodule's repository has it, as far as known or asked; else that of the base."""
         if commit == each.commit or each.mirror is None:
             return each.commit
+        mirror = each.mirror.uninterrupted()
         try:
             if asks:
-                each.mirror.ensure(commit)
+                mirror.ensure(commit)
         except FleetError:
             return each.commit
-        return commit if each.mirror.has(commit) else each.commit
+        return commit if mirror.has(commit) else each.commit
 
     def _checked_out(self, each: Submodule, commit: str) -> str:
         """What the agent checked out in a submodule of the project itself, if its repository has it; else `commit`."""
@@ -125,9 +126,12 @@ class SubmoduleChanges:
         entry = f"160000 {commit} 0\t".encode() + os.fsencode(each.path) + b"\0"
         self._session.git.uninterrupted().text("update-index", "-z", "--index-info", stdin=entry)
 
+    def _git(self, each: Submodule) -> Git:
+        return self._session.submodule_git(each.path).uninterrupted()
+
     def _count(self, each: Submodule, commit: str) -> int:
         """How many files differ from the commit, without caches."""
-        git = self._session.submodule_git(each.path)
+        git = self._git(each)
         if self._at.get(each.path) != commit:
             read_tree(git, commit)
             refresh(git)
@@ -145,7 +149,7 @@ class SubmoduleChanges:
 
     def _stage(self, each: Submodule, commit: str) -> tuple[list[ChangedSubmodule], Mapping[bytes, str]]:
         self._at.pop(each.path, None)
-        git = self._session.submodule_git(each.path)
+        git = self._git(each)
         # Submodules in it are among the others here.
         staged = stage(git, commit, lambda _: None, lambda _: {})
         if staged.tree == git.text("rev-parse", f"{commit}^{{tree}}"):

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from drone.workspace import Delivery, Snapshot, Workspace
-from tests.support.repositories import git
+from threading import Event
+
+from drone.workspace import Delivery, Snapshot, Workspace, Workspaces
+from shared.errors import Preempted
+from shared.work_order import WorkOrder
+from tests.support.repositories import git, no_blob
 from tests.support.sandboxes import shell
 
 AUTHOR = "Drone <drone@example.org>"
 BRANCH = "fleet/0rder0rder00"
+
+
+def ending(workspaces: Workspaces, order: WorkOrder) -> Workspace:
+    """The workspace of an order whose run is asked to end as soon as it is prepared."""
+    asked = Event()
+
+    def check() -> None:
+        if asked.is_set():
+            raise Preempted
+
+    workspace = workspaces.prepare(order, no_blob, check)
+    asked.set()
+    return workspace
 
 
 def does(workspace: Workspace, line: str) -> str:

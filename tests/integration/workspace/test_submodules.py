@@ -17,7 +17,7 @@ from shared.errors import Forbidden
 from shared.names import new_id
 from shared.redaction import Redactor
 from shared.work_order import Resumed
-from tests.integration.workspace.agent import deliver, does, keep, work
+from tests.integration.workspace.agent import deliver, does, ending, keep, work
 from tests.support.repositories import MakeWorkspaces, bare_remote, git, prepared, work_order
 
 MODULES = (
@@ -321,6 +321,17 @@ def files_of(work: Path) -> dict[str, object]:
             elif path.is_file():
                 found[str(path.relative_to(work))] = path.read_bytes()
     return found
+
+
+def test_a_run_that_is_asked_to_end_delivers_the_changes_in_submodules(
+    workspaces: Workspaces, initialized: Path
+) -> None:
+    for name in ("also in the one in it", "to a commit of its own, recorded, and more"):
+        line, _, files, _ = CHANGED[name]
+        workspace = ending(workspaces, work_order(initialized))
+        does(workspace, line)
+        kept, made = keep(workspace), deliver(workspace)
+        assert (kept.is_whole, {each.path: each.files for each in made.submodules}) == (False, files), name
 
 
 UNFETCHED = {

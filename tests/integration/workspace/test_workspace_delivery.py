@@ -10,8 +10,8 @@ import pytest
 from drone.workspace import Delivery, PushResult, Workspace, Workspaces
 from drone.workspace.encodings import add_unencoded
 from shared.work_order import Base
-from tests.integration.workspace.agent import AUTHOR, BRANCH, deliver, keep, work
-from tests.support.repositories import empty_remote, git, prepared, push_commit, work_order
+from tests.integration.workspace.agent import AUTHOR, BRANCH, deliver, ending, keep, work
+from tests.support.repositories import commit_files, empty_remote, git, prepared, push_commit, work_order
 
 
 @pytest.fixture
@@ -122,6 +122,16 @@ def test_work_in_an_empty_repository_becomes_its_first_commit(workspaces: Worksp
     assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
     committed = work(workspace, "git add first.txt; git commit -qm 'My first'")
     assert git(workspace.session.git_dir, "log", "--format=%s", committed.head_commit or "") == "My first"
+
+
+def test_a_run_that_is_asked_to_end_delivers_its_work(workspaces: Workspaces, tmp_path: Path) -> None:
+    other = tmp_path / "sha256"
+    git(tmp_path, "init", "-q", "--object-format=sha256", str(other))
+    commit_files(other, {"a.txt": "a\n"})
+    for remote in (empty_remote(tmp_path / "empty.git"), other):
+        workspace = ending(workspaces, work_order(remote))
+        made = work(workspace, "echo first > first.txt")
+        assert (made.files_changed, keep(workspace).changed) == (1, True), remote
 
 
 @pytest.mark.parametrize(
