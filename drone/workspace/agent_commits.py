@@ -10,7 +10,7 @@ from pathlib import Path
 from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.trees import remove
 from drone.workspace.bundles import read_bundle
-from drone.workspace.git import GitFailed
+from drone.workspace.git import Git, GitFailed
 from drone.workspace.plain_head import plain_head
 from drone.workspace.session_directory import SessionDirectory
 from shared.redaction import last_part
@@ -65,6 +65,12 @@ def bring_over(
         return AgentCommits(known) if head == known else _fetch(session, bundle, base, head)
     finally:
         remove(bundle)
+
+
+def added_since(git: Git, base: str, head: str) -> frozenset[bytes]:
+    """The files that the commit `head` has and `base` does not: work of the agent, also where git ignores them."""
+    options = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=A")
+    return frozenset(filter(None, git.raw("diff-tree", *options, base, head).split(b"\0")))
 
 
 def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str) -> AgentCommits:

@@ -7,13 +7,12 @@ is read outside the sandbox.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from drone.sandbox import Sandbox
-from drone.workspace.agent_commits import bring_over
+from drone.workspace.agent_commits import added_since, bring_over
 from drone.workspace.authorship import AUTHOR_EMAIL, AUTHOR_NAME
 from drone.workspace.bundles import BundleTooLarge, write_bundle
 from drone.workspace.caches import caches_in
@@ -26,6 +25,7 @@ from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import (
     CACHE,
     differing,
+    is_file,
     mend_work_tree,
     named,
     read_tree,
@@ -244,8 +244,7 @@ class WorkspaceCheckpoints:
         base = self._start.commit
         if base is None or self._plain.is_ancestor(base, head):
             return _AgentsHead(head, head)
-        added = self._plain.raw("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, head)
-        return _AgentsHead(head, head, goes_on=False, also=frozenset(filter(None, added.split(b"\0"))))
+        return _AgentsHead(head, head, goes_on=False, also=added_since(self._plain, base, head))
 
     def _why_not_commits(self, head: str) -> str:
         """Each version of each file counts: all of them would be in the bundle."""
@@ -326,14 +325,7 @@ class WorkspaceCheckpoints:
 
     def _back_again(self) -> Iterable[bytes]:
         """Files of the parent that were gone and exist again: git does not list them if it ignores them."""
-        return [path for path in self._gone | self._head.also if self._is_file(path)]
-
-    def _is_file(self, path: bytes) -> bool:
-        try:
-            mode = status_of(self._session.work, path).st_mode
-        except OSError:
-            return False
-        return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+        return [path for path in self._gone | self._head.also if is_file(self._session.work, path)]
 
     def _sorted_out(self, paths: Iterable[bytes]) -> tuple[dict[bytes, str], list[bytes]]:
         """The paths that cannot be taken, with the reasons, and those that can."""

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from drone.sandbox import Sandbox
-from drone.workspace.agent_commits import bring_over
+from drone.workspace.agent_commits import added_since, bring_over
 from drone.workspace.checkpoint import WorkspaceCheckpoints
 from drone.workspace.git import Git, at_once
 from drone.workspace.lfs import LfsFiles
@@ -84,6 +84,7 @@ def make_delivery(
     Where the last checkpoint has something already, it is not made again.
     """
     git = session.git.uninterrupted()
+    plain = git.at(session.git_dir)
     mend_work_tree(session.work)
     brought = bring_over(session, sandbox, base, known=checkpoints.agents_head)
     parent = brought.head or base
@@ -93,7 +94,8 @@ def make_delivery(
         submodules[:], left_out = checkpoints.inside_submodules.staged(found, sandbox)
         return left_out
 
-    staged = stage(git, parent, checkpoints.whole_tree, inside_submodules)
+    also = added_since(plain, base, brought.apart) if base and brought.apart else frozenset()
+    staged = stage(git, parent, checkpoints.whole_tree, inside_submodules, also)
     notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git).remarks(session.tree_of(base))))
     made = Delivery(None, base, left_out=named(staged.left_out), caches=named(staged.caches), notes=notes)
     if staged.tree != session.tree_of(base):
@@ -102,7 +104,6 @@ def make_delivery(
         made = replace(made, head_commit=head)
     elif wanted.merged_into is not None:
         made = replace(made, head_commit=base, base_commit=wanted.merged_into)
-    plain = git.at(session.git_dir)
     if made.head_commit is not None:
         made = _written(plain, made, made.base_commit or session.tree_of(None), wanted)
     return _with_submodules(plain, made, submodules)

@@ -72,18 +72,21 @@ def stage(
     parent: str | None,
     known_tree: Callable[[str | None], str | None],
     inside_submodules: Callable[[Submodules], Mapping[bytes, str]],
+    also: Set[bytes] = frozenset(),
 ) -> Staged:
     """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree. `known_tree` returns the same tree relative
     to `parent` if another index has it, and nothing in it has to be left out. `inside_submodules` returns what is left
-    out of the directories of submodules, with the reasons.
+    out of the directories of submodules, with the reasons. `also` are files that are work if they exist, although git
+    may ignore them.
     """
     work = git.work_tree
     if work is None:
         raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
-    if (tree := known_tree(parent)) is not None:
+    # The other index may be from before `also`.
+    if not also and (tree := known_tree(parent)) is not None:
         return Staged(tree, left_out)
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
@@ -92,9 +95,9 @@ def stage(
     remove_from_index(git, found.gone)
     lfs = LfsFiles(git)
     wanted = []
-    differences = differing(git)
+    differences = differing(git, known=also)
     left_out |= {**inside_submodules(found), **differences.left_out}
-    for path in differences.paths:
+    for path in dict.fromkeys([*differences.paths, *(path for path in also if is_file(work, path))]):
         if lfs.is_unchanged(path):
             continue
         reason = why_not(work, path)
@@ -204,6 +207,15 @@ def status_of(work: Path, path: bytes) -> os.stat_result:
         return os.stat(path, dir_fd=around, follow_symlinks=False)
     finally:
         os.close(around)
+
+
+def is_file(work: Path, path: bytes) -> bool:
+    """Whether there is a file or a link at a path in the work tree."""
+    try:
+        mode = status_of(work, path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str = "over the limit of") -> str:

@@ -13,7 +13,8 @@ from tests.integration.workspace.agent import changed_files, deliver, does, keep
 from tests.integration.workspace.test_workspace_checkpoint import Drone, Run
 from tests.support.repositories import MakeWorkspaces, bare_remote, git, prepared, work_order
 
-TAG = "printf 'Signature: 8a477f597d28d172789f06886806bc55\\n# by a tool\\n' > "
+SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
+TAG = f"printf '{SIGNATURE}\\n# by a tool\\n' > "
 SUMS = {"sums.py": "x = 1\n", "kept/__pycache__/old.pyc": "tracked\n", ".gitignore": "ignored/\n"}
 TRIES: dict[str, tuple[str, set[str], set[str]]] = {
     "an import writes nothing": ("python3 -c 'import sums'", set(), set()),
@@ -92,7 +93,7 @@ STEPS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
             f"for each in .tox/x x.pyc y.pyc t/x x; do echo 1 > $each; done; {APART}",
             "echo 2 > .tox/x; echo 2 > x.pyc; rm y.pyc; echo 2 > t/y",
         ),
-        {"x": "1"},
+        {".tox/x": "2", "x.pyc": "2", "t/CACHEDIR.TAG": SIGNATURE, "t/x": "1", "t/y": "2", "x": "1"},
     ),
     "apart, in a later step, and ignored at first": (
         (
@@ -100,7 +101,7 @@ STEPS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
             APART,
             "echo 1 > .gitignore",
         ),
-        {"x": "1", ".gitignore": "1"},
+        {".tox/x": "1", "ignored/x.pyc": "1", "x": "1", ".gitignore": "1"},
     ),
 }
 """What an agent does in the steps of a run, and what of it is delivered, with its contents."""

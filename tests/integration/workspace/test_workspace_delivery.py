@@ -10,7 +10,7 @@ import pytest
 from drone.workspace import Delivery, PushResult, Workspace, Workspaces
 from drone.workspace.encodings import add_unencoded
 from shared.work_order import Base
-from tests.integration.workspace.agent import AUTHOR, BRANCH, deliver, ending, keep, work
+from tests.integration.workspace.agent import AUTHOR, BRANCH, changed_files, deliver, ending, keep, work
 from tests.support.repositories import commit_files, empty_remote, git, prepared, push_commit, work_order
 
 
@@ -158,6 +158,20 @@ def test_history_that_does_not_go_on_from_the_base_comes_as_one_commit(workspace
     anew = work(workspace, "git checkout -q --orphan alone; echo new > new.txt; git add .; git commit -qm 'All new'")
     assert subjects(workspace, anew) == ["Fix it"]
     assert "do not descend from the base" in anew.notes[0]
+
+
+def test_a_file_that_the_agent_committed_although_git_ignores_it_is_delivered_also_after_an_amend(
+    workspace: Workspace,
+) -> None:
+    keep(workspace)
+    ignored = "mkdir dist; touch dist/mine.cache gone.cache other.cache; git add -f dist gone.cache"
+    made = work(workspace, f"{ignored}; git commit -q --amend -m All; rm gone.cache")
+    assert changed_files(workspace, made) == {"dist/mine.cache"}
+    cache = "mkdir node_modules; touch node_modules/x.js; git add -f node_modules"
+    made = work(workspace, f"{cache}; git commit -q --amend -m All")
+    assert changed_files(workspace, made) == {"dist/mine.cache", "node_modules/x.js"}
+    keep(workspace)
+    assert deliver(workspace).patch == made.patch
 
 
 def test_a_push_goes_over_what_is_known_and_over_nothing_else_and_ends_when_its_time_is_up(
