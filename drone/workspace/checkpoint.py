@@ -290,7 +290,7 @@ class WorkspaceCheckpoints:
         self._ensure_index()
         parent = self._parent_now()
         if self._submodules is None:
-            self._submodules, self._lfs = submodules_of(git), LfsFiles(git)
+            self._submodules, self._lfs = submodules_of(git), self._lfs_files(git)
         found = compared(git, parent, self._submodules)
         moved = parent != self._parent or found.gone != self._gone_submodules
         # If the rest is interrupted, the next call starts from the parent and checks each difference again.
@@ -298,7 +298,7 @@ class WorkspaceCheckpoints:
         if moved:
             read_tree(git, parent)
             self._gone, self._added = set(), set()
-            self._submodules, self._lfs = submodules_of(git), LfsFiles(git)
+            self._submodules, self._lfs = submodules_of(git), self._lfs_files(git)
             found = compared(git, parent, self._submodules)
             remove_from_index(git, found.gone)
             self._gone_submodules = found.gone
@@ -322,6 +322,9 @@ class WorkspaceCheckpoints:
         self._tree = tree or git.text("write-tree")
         self._parent, self._left_out, self._is_ready = parent, left_out, True
         return self._tree
+
+    def _lfs_files(self, git: Git) -> LfsFiles:
+        return LfsFiles(git, (self._start.commit, self._start.published))
 
     def _back_again(self) -> Iterable[bytes]:
         """Files of the parent that were gone and exist again: git does not list them if it ignores them."""

@@ -16,7 +16,7 @@ from drone.workspace.git import Git, at_once
 from drone.workspace.lfs import LfsFiles
 from drone.workspace.patches import COMPLETE, DIFF, branch_base
 from drone.workspace.session_directory import SessionDirectory
-from drone.workspace.staging import mend_work_tree, named, stage
+from drone.workspace.staging import Parent, mend_work_tree, named, stage
 from drone.workspace.submodule_changes import ChangedSubmodule
 from drone.workspace.submodules import Submodules
 from shared.trailers import has_trailers
@@ -95,8 +95,9 @@ def make_delivery(
         return left_out
 
     also = added_since(plain, base, brought.apart) if base and brought.apart else frozenset()
-    staged = stage(git, parent, checkpoints.whole_tree, inside_submodules, also)
-    notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git).remarks(session.tree_of(base))))
+    fetched = (base, wanted.published)
+    staged = stage(git, Parent(parent, fetched, also), checkpoints.whole_tree, inside_submodules)
+    notes = (*((brought.note,) if brought.note else ()), *named(LfsFiles(git, fetched).remarks(session.tree_of(base))))
     made = Delivery(None, base, left_out=named(staged.left_out), caches=named(staged.caches), notes=notes)
     if staged.tree != session.tree_of(base):
         is_committed = parent is not None and parent != base and staged.tree == session.tree_of(parent)

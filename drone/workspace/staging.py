@@ -39,6 +39,17 @@ _LONGEST_SHOWN = 300
 
 
 @dataclass(frozen=True)
+class Parent:
+    """What a work tree is staged relative to."""
+
+    commit: str | None
+    fetched: tuple[str | None, ...]
+    """Commits of the remote, or of earlier work: other LFS pointers are the agent's."""
+    also: Set[bytes] = frozenset()
+    """Files that are work if they exist, although git may ignore them."""
+
+
+@dataclass(frozen=True)
 class Staged:
     """The tree, and what is not in it, each path with the reason."""
 
@@ -69,35 +80,33 @@ def mend_work_tree(work: Path) -> None:
 
 def stage(
     git: Git,
-    parent: str | None,
+    parent: Parent,
     known_tree: Callable[[str | None], str | None],
     inside_submodules: Callable[[Submodules], Mapping[bytes, str]],
-    also: Set[bytes] = frozenset(),
 ) -> Staged:
     """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree. `known_tree` returns the same tree relative
-    to `parent` if another index has it, and nothing in it has to be left out. `inside_submodules` returns what is left
-    out of the directories of submodules, with the reasons. `also` are files that are work if they exist, although git
-    may ignore them.
+    to the commit if another index has it, and nothing in it has to be left out. `inside_submodules` returns what is
+    left out of the directories of submodules, with the reasons.
     """
     work = git.work_tree
     if work is None:
         raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
     # The other index may be from before `also`.
-    if not also and (tree := known_tree(parent)) is not None:
+    if not parent.also and (tree := known_tree(parent.commit)) is not None:
         return Staged(tree, left_out)
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
-    read_tree(git, parent)
+    read_tree(git, parent.commit)
     refresh(git)
-    found = compared(git, parent, submodules_of(git))
+    found = compared(git, parent.commit, submodules_of(git))
     remove_from_index(git, found.gone)
-    lfs = LfsFiles(git)
+    lfs = LfsFiles(git, parent.fetched)
     wanted = []
-    differences = differing(git, known=also)
+    differences = differing(git, known=parent.also)
     left_out |= {**inside_submodules(found), **differences.left_out}
-    for path in dict.fromkeys([*differences.paths, *(path for path in also if is_file(work, path))]):
+    for path in dict.fromkeys([*differences.paths, *(path for path in parent.also if is_file(work, path))]):
         if lfs.is_unchanged(path):
             continue
         reason = why_not(work, path)

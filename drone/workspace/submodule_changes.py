@@ -15,7 +15,7 @@ from drone.workspace.git import Git, GitFailed
 from drone.workspace.lfs import LfsFiles
 from drone.workspace.plain_head import plain_head
 from drone.workspace.session_directory import SessionDirectory
-from drone.workspace.staging import CACHE, differing, read_tree, refresh, stage
+from drone.workspace.staging import CACHE, Parent, differing, read_tree, refresh, stage
 from drone.workspace.submodule_sources import Submodule
 from drone.workspace.submodules import Submodules, compared, content, submodules_of, unchanged
 from shared.errors import FleetError
@@ -137,7 +137,7 @@ class SubmoduleChanges:
             refresh(git)
             self._at[each.path] = commit
         differences = differing(git)
-        lfs = LfsFiles(git) if differences.paths else None
+        lfs = LfsFiles(git, [commit]) if differences.paths else None
         changed = [path for path in differences.paths if lfs is None or not lfs.is_unchanged(path)]
         left_out = [path for path, reason in differences.left_out.items() if reason != CACHE]
         return len(changed) + len(left_out) + len(self._gone_in(git, each, commit))
@@ -151,7 +151,7 @@ class SubmoduleChanges:
         self._at.pop(each.path, None)
         git = self._git(each)
         # Submodules in it are among the others here.
-        staged = stage(git, commit, lambda _: None, lambda _: {})
+        staged = stage(git, Parent(commit, (commit,)), lambda _: None, lambda _: {})
         if staged.tree == git.text("rev-parse", f"{commit}^{{tree}}"):
             return [], staged.left_out
         files = git.raw("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, staged.tree).count(b"\0")

@@ -6,8 +6,9 @@ import hashlib
 from pathlib import Path
 
 from drone.workspace import Workspaces
-from tests.integration.workspace.agent import changed_files, does, keep, work
-from tests.support.repositories import bare_remote, prepared, work_order
+from shared.work_order import Base
+from tests.integration.workspace.agent import BRANCH, changed_files, deliver, does, keep, work
+from tests.support.repositories import bare_remote, git, prepared, push_commit, work_order
 
 ATTRIBUTES = "*.bin filter=lfs diff=lfs merge=lfs -text\n/assets/** filter=lfs\n"
 
@@ -33,6 +34,18 @@ TRIES: dict[str, tuple[str, set[str], set[str], set[str]]] = {
     "other content, committed": ("echo more > d.bin; git commit -qam M", {"d.bin"}, {"assets/ü b.csv"}, {"d.bin"}),
     "a new file": ("echo new > new.bin", {"new.bin"}, POINTERS, {"new.bin"}),
     "a new pointer": (f"printf '{pointer('new')}' > new.bin", {"new.bin"}, {*POINTERS, "new.bin"}, set()),
+    "a new file, committed as a pointer": (
+        f"printf '{pointer('new')}' > new.bin; git add new.bin; git commit -qm M; printf new > new.bin",
+        {"new.bin"},
+        POINTERS,
+        {"new.bin"},
+    ),
+    "content that was fetched, moved and committed": (
+        "git mv d.bin e.bin; git commit -qm M; echo real > e.bin",
+        {"d.bin", "e.bin"},
+        {"assets/ü b.csv"},
+        set(),
+    ),
     "another pointer": (f"printf '{pointer('other')}' > d.bin", {"d.bin"}, POINTERS, set()),
     "removed": ("rm d.bin", {"d.bin"}, {"assets/ü b.csv"}, set()),
     "moved": ("mv d.bin e.bin", {"d.bin", "e.bin"}, {"e.bin", "assets/ü b.csv"}, set()),
@@ -64,3 +77,27 @@ def test_content_that_was_fetched_is_in_no_checkpoint(workspaces: Workspaces, tm
         made = keep(workspace)
         seen.append((made.changed, made.left_out))
     assert seen == [(False, ()), (False, ()), (False, ()), (True, ())]
+
+
+def test_content_that_the_agent_made_is_kept_and_delivered_also_if_it_committed_a_pointer(
+    workspaces: Workspaces, tmp_path: Path
+) -> None:
+    workspace = prepared(workspaces, work_order(bare_remote(tmp_path / "lfs.git", FILES)))
+    made = work(workspace, TRIES["a new file, committed as a pointer"][0])
+    for commit in (made.head_commit, keep(workspace).commit, deliver(workspace).head_commit):
+        assert git(workspace.session.git_dir, "show", f"{commit}:new.bin") == "new"
+
+
+def test_a_pointer_of_the_projects_branch_is_not_the_agents_and_one_of_its_earlier_work_is(
+    workspaces: Workspaces, tmp_path: Path
+) -> None:
+    remote = bare_remote(tmp_path / "lfs.git", FILES)
+    first = prepared(workspaces, work_order(remote))
+    commits_pointer, _, _, _ = TRIES["a new file, committed as a pointer"]
+    made = work(first, commits_pointer)
+    assert first.push(BRANCH, None, 60).pushed
+    push_commit(remote, {"theirs.bin": pointer("theirs")})
+    second = prepared(workspaces, work_order(remote, base=Base(commit=made.head_commit, branch=BRANCH)))
+    made = work(second, f"git merge -q origin/main; printf theirs > theirs.bin; {commits_pointer}")
+    assert changed_files(second, made) == {"theirs.bin"}
+    assert git(second.session.git_dir, "show", f"{made.head_commit}:theirs.bin") == pointer("theirs").strip()
