@@ -82,15 +82,18 @@ def list_orders(core: Core, caller: Caller, limit: int = 50, **terms: Unpack[Ord
 
 
 def ended_orders(
-    core: Core, caller: Caller, limit: int, since: datetime | None = None, **terms: Unpack[OrderTerms]
+    core: Core, caller: Caller, limit: int, since: datetime | None = None, drone: str | None = None
 ) -> list[OrderSummary]:
-    """The work that ended last, after `since` if that is given; what ended last comes first. Raises as `list_orders`."""
+    """The work that ended last, after `since`, on `drone`, if given; what ended last comes first.
+
+    Raises NotFound for an unknown drone.
+    """
     by_end = Order.ended_at.desc(), Order.number.desc()
     ended = Order.ended_at.is_not(None) if since is None else Order.ended_at > since
     own = select(Order.id).where(Order.organization_id == caller.organization_id, ended)
     with core.database.read() as db:
         # Its names are read only for the few that are shown.
-        newest = narrowed(db, caller, own, terms).order_by(*by_end).limit(limit)
+        newest = narrowed(db, caller, own, {"drone": drone}).order_by(*by_end).limit(limit)
         rows = db.execute(_orders(caller).where(Order.id.in_(newest)).order_by(*by_end)).all()
         return _summaries(db, caller, rows, core.clock.now())
 
