@@ -232,7 +232,8 @@ LIST_LOGIN_SESSIONS = Operation(
     route="GET /login-sessions",
     answer=list[LoginSessionDocument],
     summary="List the browsers that are logged in",
-    more="Those of the caller's own token, or of all tokens of their user; for an admin, all of the organization.",
+    more="Those of the caller's own token, and of their user in the organization; for an admin, all of it. "
+    "Callers who may act everywhere, or logged in with the identity provider, see their user's elsewhere, too.",
     tool=FOR_PEOPLE,
     command=Command(
         "login-session ls",

@@ -52,15 +52,21 @@ def end_login_session(core: Core, caller: Caller, login_session_id: str) -> Logi
 
 
 def _visible(caller: Caller, now: datetime) -> Select[WebSession]:
-    """The valid sessions of the caller's own token and person, and for an admin those in the organization."""
+    """The valid sessions of the caller's own token and person, and for an admin those in the organization.
+
+    Those of the person in other organizations are for callers who may act everywhere, or logged in with the identity
+    provider: an organization's admin can make a token in the name of each of its users.
+    """
     visible: ColumnElement[bool] = false()
+    here = WebSession.organization_id == caller.organization_id
     if caller.token_id is not None:
         visible |= WebSession.token_id == caller.token_id
     if caller.user_id is not None:
-        visible |= WebSession.user_id == caller.user_id
-        visible |= WebSession.token_id.in_(select(ApiToken.id).where(ApiToken.user_id == caller.user_id))
+        by_token = WebSession.token_id.in_(select(ApiToken.id).where(ApiToken.user_id == caller.user_id))
+        theirs = by_token | (WebSession.user_id == caller.user_id)
+        visible |= theirs if caller.everywhere or caller.token_id is None else theirs & here
     if may(caller, "admin"):
-        visible |= WebSession.organization_id == caller.organization_id
+        visible |= here
     return select(WebSession).where(session_is_valid(now), visible)
 
 

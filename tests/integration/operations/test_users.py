@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
@@ -13,9 +14,10 @@ from control_plane.contract.declarations.tokens import ApiTokenRequest
 from control_plane.contract.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import in_organization
-from control_plane.db.users import User
+from control_plane.db.users import Member, User
 from control_plane.operations import organizations
 from control_plane.operations.access import login_sessions, tokens, users
+from control_plane.operations.access.logins import Browser, start_session_of_user
 from control_plane.operations.orders import reading
 from shared.errors import Conflict, NotFound
 from tests.support.made import make_project, submit
@@ -191,6 +193,30 @@ def test_an_organizations_admin_does_not_lock_out_one_of_the_installation_in_the
     assert code_of(lambda: token_of(core, as_kim, role="viewer")) == ""
     of_provider = replace(as_kim, token_id=None, login_session_id="s")
     assert edit(core, of_provider, name="K. Lee").name == edit(core, everywhere, name="K. Lee").name
+
+
+def test_a_token_in_a_users_name_shows_and_ends_their_browser_sessions_in_its_organization_alone(
+    core: Core, admin: Caller
+) -> None:
+    other = add_organization(core, admin, "other")
+    for each in (admin, other):
+        add(core, each)
+    # An organization's admin made it, to look into another organization.
+    as_kim = tokens.authenticate(core, token_of(core, replace(admin, everywhere=False)))
+    there = tokens.authenticate(core, token_of(core, other))
+    by_token = tokens.start_session(core, there)
+    with core.database.write() as db:
+        member = db.get_one(Member, (there.organization_id, there.user_id))
+        by_provider, _ = start_session_of_user(db, core, member, Browser(), timedelta(hours=1))
+    sessions = login_sessions.list_login_sessions(core, there)
+    ends = [code_of(lambda id=each.id: login_sessions.end_login_session(core, as_kim, id)) for each in sessions]
+    assert (login_sessions.list_login_sessions(core, as_kim), ends) == ([], ["E-LOGIN-SESSION-404"] * 2)
+    for secret in (by_token, by_provider):
+        tokens.authenticate_session(core, secret)
+    tokens.start_session(core, as_kim)
+    whole = replace(as_kim, everywhere=True), replace(as_kim, token_id=None, login_session_id="s")
+    counts = [len(login_sessions.list_login_sessions(core, each)) for each in (as_kim, *whole)]
+    assert counts == [1, 3, 3]
 
 
 def test_the_last_admin_stays(core: Core, admin: Caller) -> None:
