@@ -15,7 +15,8 @@ from shared.errors import FleetError
 from shared.terminal.output import Style, paint, print_json, printable, put, say
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
-_FLEET_TOKEN = re.compile(r"\b(f[adj])_[A-Za-z0-9_-]{8,}")
+# `fs_encoding` is a name in a traceback: secrets of links and sessions have 64 hexadecimal digits.
+_FLEET_TOKEN = re.compile(r"\b(f[adj](?=_[A-Za-z0-9_-]{8})|f[lqs](?=_[0-9a-f]{32}))_[A-Za-z0-9_-]+")
 
 
 class State(StrEnum):

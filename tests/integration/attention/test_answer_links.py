@@ -88,6 +88,17 @@ def test_the_page_shows_the_whole_question_and_a_post_answers_once_as_the_user_a
     assert (len(stored) > 1000, secret in stored) == (True, False)
 
 
+def test_an_unexpected_error_leaves_no_secret_of_a_link_in_the_log(
+    notifying: Notifying, run: PlayedRun, stranger: httpx.Client
+) -> None:
+    path = notifying.link()
+    with notifying.core.database.write() as db:
+        db.connection().exec_driver_sql("UPDATE organizations SET created_at = 'no time at all'")
+    assert stranger.get(path).status_code == 500
+    log = notifying.api.log.read_text()
+    assert ("unexpected error" in log, SECRET.search(log)) == (True, None)
+
+
 def test_a_question_is_answered_by_a_choice_or_a_text_and_an_invalid_answer_leaves_the_link_usable(
     notifying: Notifying, stranger: httpx.Client
 ) -> None:

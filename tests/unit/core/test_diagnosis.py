@@ -56,6 +56,8 @@ def test_no_check_shows_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
         "redis://:s3cret@h/0": "redis://:***@h/0",
         "https://h/x?token=fj_0123456789_abcdef": "https://h/x?token=fj_***",
         "Bearer fa_abcdefghijkl": "Bearer fa_***",
+        f"GET /answer/fq_{64 * '0'}": "GET /answer/fq_***",
+        f"/login?link=fl_{64 * '0'} fs_{64 * '0'}": "/login?link=fl_*** fs_***",
         "postgresql://u:p%40w@h/db and http://h:8420/": "postgresql://u:***@h/db and http://h:8420/",
     }
     assert {text: without_secrets(text) for text in shown} == shown
