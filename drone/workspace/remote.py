@@ -8,7 +8,13 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from shared.redaction import Redactor, redact_url
 
-_HELPER = '!f() { test "$1" = get && echo "username=$DRONE_GIT_USER" && echo "password=$DRONE_GIT_PASSWORD"; }; f'
+_HELPER = """!f() {
+test "$1" = get || return 0
+case "$(grep -E "^(protocol|host)=")" in
+"$DRONE_GIT_SERVER" | "$DRONE_GIT_TLS_SERVER")
+    printf "username=%s\\npassword=%s\\n" "$DRONE_GIT_USER" "$DRONE_GIT_PASSWORD" ;;
+esac
+}; f"""
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,21 @@ class Remote:
     def login(self) -> dict[str, str]:
         """What git needs besides `address`: a credential helper that reads user and password from the environment.
 
+        It gives them to the server of the URL alone, in https also if the URL has http: git follows redirects. A key
+        `credential.URL.helper` is no way to say so, because git does not find one for a host with an underscore.
+
         An empty helper comes first and makes git forget all others, so that the URL's own login is used, and is not
         stored by the owner's helper.
         """
         if not self._has_login:
             return {}
         user, password = self._user_and_password()
+        parts = urlsplit(self.address)
         return {
             "DRONE_GIT_USER": user,
             "DRONE_GIT_PASSWORD": password,
+            "DRONE_GIT_SERVER": f"protocol={parts.scheme}\nhost={parts.netloc}",
+            "DRONE_GIT_TLS_SERVER": f"protocol=https\nhost={parts.netloc}",
             "GIT_CONFIG_COUNT": "2",
             "GIT_CONFIG_KEY_0": "credential.helper",
             "GIT_CONFIG_VALUE_0": "",

@@ -43,6 +43,9 @@ class _GitHandler(BaseHTTPRequestHandler):
         if self.server.status:
             self._answer(self.server.status, {}, b"")
             return
+        if self.server.moved_to:
+            self._answer(302, {"Location": self.server.moved_to + self.path}, b"")
+            return
         if self.server.login and self.headers.get("Authorization") != self.server.expected:
             self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"")
             return
@@ -92,7 +95,8 @@ class _GitHandler(BaseHTTPRequestHandler):
 class GitHttpServer(ThreadingHTTPServer):
     """Serves all repositories below `root`, for reading and writing; with `login` ("user:password") only to that user.
 
-    With `status` it answers every request with that status: a failing server.
+    With `status` it answers every request with that status: a failing server. With `moved_to` it redirects every
+    request to that address.
     """
 
     daemon_threads = True
@@ -101,6 +105,7 @@ class GitHttpServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port or free_port()), _GitHandler)
         self.root = root
         self.status = status
+        self.moved_to = ""
         self.login = login
         self.expected = f"Basic {base64.b64encode(login.encode()).decode()}"
         self.scheme = "http"

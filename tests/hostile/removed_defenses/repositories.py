@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.hostile.removed_defenses.removal import removal
 
 _POLICY = "drone/installation/policy.py"
+_TRANSPORTS = "integration/workspace/test_git_transports.py"
 
 REMOVALS = (
     removal(
@@ -18,6 +19,12 @@ REMOVALS = (
         "drone/workspace/submodule_sources.py",
         " or wanted.host != own.host:\n        return None\n",
         ":\n        return None\n",
+    ),
+    removal(
+        f"{_TRANSPORTS}::test_the_login_of_a_url_reaches_its_server_as_it_is_and_no_server_to_which_that_redirects",
+        "drone/workspace/remote.py",
+        '"$DRONE_GIT_SERVER" | "$DRONE_GIT_TLS_SERVER")\n',
+        "*)\n",
     ),
     removal(
         "integration/workspace/test_workspace_delivery.py::"

@@ -9,11 +9,13 @@ import subprocess
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
+from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError
 from tests.integration.workspace.agent import AUTHOR, does
 from tests.support import free_port
@@ -157,6 +159,46 @@ def test_submodules_on_the_projects_server_are_fetched_with_its_login_which_is_o
         }
         searched = ["grep", "-ral", "pa55-w0rd", str(tmp_path / "workspace")]
         assert subprocess.run(searched, capture_output=True, check=False).stdout == b""
+
+
+def test_the_login_of_a_url_reaches_its_server_as_it_is_and_no_server_to_which_that_redirects(
+    owner_home: Path, tmp_path: Path, remote: Path
+) -> None:
+    login = r"robot:\tpa55\n\\w0rd\c%s$HOME"
+    servers = GitHttpServer(remote.parent, login=login), GitHttpServer(remote.parent, login=login)
+    with serving(servers[0]) as server, serving(servers[1]) as other:
+        url = server.url("calc.git", quote(login, safe=":"))
+        prepare(tmp_path, url).close()
+        server.moved_to = other.url("")
+        # It would be accepted there.
+        with pytest.raises(OrderError, match="denied access to this drone"):
+            prepare(tmp_path, url)
+
+
+@pytest.mark.parametrize(
+    ("url", "asked_by", "is_sent"),
+    [
+        ("http://robot:pa55-w0rd@git_server:3000/x", "http://git_server:3000", True),
+        ("http://robot:pa55-w0rd@git_server:3000/x", "http://git_server:3001", False),
+        ("https://robot:pa55-w0rd@[::1]/x", "https://[::1]", True),
+        ("https://robot:pa55-w0rd@h/x", "https://h", True),
+        ("https://robot:pa55-w0rd@h/x", "http://h", False),
+        ("https://robot:pa55-w0rd@h/x", "https://a.h", False),
+        # Many servers redirect to their own encrypted address.
+        ("http://robot:pa55-w0rd@h/x", "https://h", True),
+    ],
+)
+def test_the_login_of_a_url_is_for_its_host_and_port_and_never_sent_with_less_encryption(
+    owner_home: Path, url: str, asked_by: str, is_sent: bool
+) -> None:
+    (owner_home / ".gitconfig").write_text('[credential]\n\thelper = "!echo password=owners #"\n')
+    environment = {**os.environ, "GIT_ASKPASS": "true", **Remote(url).login}
+    scheme, _, host = asked_by.partition("://")
+    asking = f"protocol={scheme}\nhost={host}\n\n"
+    filled = subprocess.run(
+        ["git", "credential", "fill"], input=asking, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert ("pa55-w0rd" in filled, "owners" in filled) == (is_sent, False)
 
 
 def test_an_unreachable_server_is_the_fleets_fault_and_one_that_never_answers_can_be_broken_off(
