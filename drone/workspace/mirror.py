@@ -27,9 +27,13 @@ LOOK_SECONDS = 60.0
 FETCH_SECONDS = 1800.0
 NAME_SECONDS = 2.0
 """After which an unknown name is looked up once more."""
+ACCEPTED_SECONDS = 86_400.0
+"""For so long, a login that the remote accepted opens the mirror without it; the host may have revoked it meanwhile."""
 OWN_REFS = "refs/dronefleet"
 """The drone's own refs in a mirror, besides the remote's own branches and tags."""
 _REFS_FILE = "dronefleet-refs"
+_LOGINS = "dronefleet-logins"
+"""Has an empty file for each login that the remote accepted, written when it last did."""
 _TICK = 0.1
 _OWN_BRANCHES = ("refs/heads/fleet/", "refs/heads/fleet-late/")
 _REFSPECS = (
@@ -132,13 +136,14 @@ class Mirror:
         return advertised
 
     def ensure(self, commit: str) -> None:
-        """Ensure that a commit is here; the remote is asked only if it is not.
+        """Ensure that a commit is here; the remote is asked if it is not, or did not accept this login within a day.
 
         Raises like `refresh`, and OrderError if the remote does not have it.
         """
         # Used from now on: a mirror that was not is removed, if no workspace borrows from it yet.
         self._hold(_nothing)
-        if self.has(commit):
+        # Other logins share the mirror: what it has may be of a repository that this one does not open.
+        if self._is_accepted() and self.has(commit):
             return
         self.refresh()
         if not self.has(commit):
@@ -220,6 +225,7 @@ class Mirror:
     def _fetch_if_changed(self, advertised: Advertised) -> None:
         began = time.monotonic()
         self._make(advertised.object_format)
+        self._note_accepted()
         known = self.directory / _REFS_FILE
         is_new = not known.exists()
         if known.exists() and known.read_text() == advertised.listed:
@@ -231,6 +237,17 @@ class Mirror:
         known.write_text(advertised.listed)
         if is_new:
             self.cloned_s = time.monotonic() - began
+
+    def _note_accepted(self) -> None:
+        self._noted.parent.mkdir(exist_ok=True)
+        self._noted.touch()
+
+    def _is_accepted(self) -> bool:
+        return self._noted.exists() and time.time() - self._noted.stat().st_mtime < ACCEPTED_SECONDS
+
+    @cached_property
+    def _noted(self) -> Path:
+        return self.directory / _LOGINS / self.remote.login_digest
 
     def _fetch(self, address: str, *refspecs: str) -> None:
         """Let git fetch, while the lock is held."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import scrypt, sha256
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from shared.redaction import Redactor, redact_url
@@ -39,6 +39,14 @@ class Remote:
     def key(self) -> str:
         """Name of the mirror: the same for every login."""
         return sha256(self.address.encode()).hexdigest()[:32]
+
+    @property
+    def login_digest(self) -> str:
+        """Tells the logins of this repository apart, and takes long to guess them from."""
+        if not self._has_login:
+            return "none"
+        user, password = self._user_and_password()
+        return scrypt(f"{user}:{password}".encode(), salt=self.key.encode(), n=2**12, r=8, p=1, dklen=16).hex()
 
     @property
     def login(self) -> dict[str, str]:

@@ -46,7 +46,8 @@ class _GitHandler(BaseHTTPRequestHandler):
         if self.server.moved_to:
             self._answer(302, {"Location": self.server.moved_to + self.path}, b"")
             return
-        if self.server.login and self.headers.get("Authorization") != self.server.expected:
+        is_private = self.server.login and self.path.startswith(f"/{self.server.private}")
+        if is_private and self.headers.get("Authorization") != self.server.expected:
             self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"")
             return
         done = subprocess.run(
@@ -95,8 +96,8 @@ class _GitHandler(BaseHTTPRequestHandler):
 class GitHttpServer(ThreadingHTTPServer):
     """Serves all repositories below `root`, for reading and writing; with `login` ("user:password") only to that user.
 
-    With `status` it answers every request with that status: a failing server. With `moved_to` it redirects every
-    request to that address.
+    `private` is the beginning of the paths for which the login is needed. With `status` it answers every request with
+    that status: a failing server. With `moved_to` it redirects every request to that address.
     """
 
     daemon_threads = True
@@ -106,6 +107,7 @@ class GitHttpServer(ThreadingHTTPServer):
         self.root = root
         self.status = status
         self.moved_to = ""
+        self.private = ""
         self.login = login
         self.expected = f"Basic {base64.b64encode(login.encode()).decode()}"
         self.scheme = "http"

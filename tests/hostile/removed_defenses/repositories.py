@@ -27,6 +27,13 @@ REMOVALS = (
         "*)\n",
     ),
     removal(
+        f"{_TRANSPORTS}::"
+        "test_a_private_repository_is_no_submodule_of_a_project_without_its_login_also_if_its_mirror_has_the_commit",
+        "drone/workspace/mirror.py",
+        "        if self._is_accepted() and self.has(commit):\n",
+        "        if self.has(commit):\n",
+    ),
+    removal(
         "integration/workspace/test_workspace_delivery.py::"
         "test_a_link_in_place_of_a_badly_encoded_file_does_not_bring_the_owners_file",
         "drone/workspace/encodings.py",

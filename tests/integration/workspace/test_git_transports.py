@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from drone.sandbox import choose
-from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
+from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment, mirror, note_of_unfetched
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError
 from tests.integration.workspace.agent import AUTHOR, does
@@ -51,6 +51,16 @@ def there_and_back(tmp_path: Path, url: str, remote: Path) -> None:
         pushed = workspace.push("fleet/x", None, 60)
     assert pushed.error is None
     assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
+
+
+def with_submodules(remote: Path, urls: dict[str, str]) -> None:
+    """A repository `around.git` beside the remote, with submodules at these URLs and the remote's commit."""
+    modules = "".join(f'[submodule "{path}"]\n\tpath = {path}\n\turl = {url}\n' for path, url in urls.items())
+    around = bare_remote(remote.with_name("around.git"), {".gitmodules": modules})
+    head = git(remote, "rev-parse", "HEAD")
+    entries = git(around, "ls-tree", "HEAD") + "\n" + "".join(f"160000 commit {head}\t{path}\n" for path in urls)
+    tree = git(around, "mktree", "--missing", stdin=entries.encode())
+    git(around, "update-ref", "refs/heads/main", git(around, "commit-tree", tree, "-p", "HEAD", "-m", "Add"))
 
 
 def test_over_https_with_a_certificate_that_the_owner_trusts_and_to_no_address_that_runs_a_program(
@@ -142,13 +152,7 @@ def test_submodules_on_the_projects_server_are_fetched_with_its_login_which_is_o
             "absolute": server.url("calc.git"),
             "other": f"http://127.0.0.1:{free_port()}/x",
         }
-        modules = "".join(f'[submodule "{path}"]\n\tpath = {path}\n\turl = {url}\n' for path, url in urls.items())
-        around = bare_remote(remote.with_name("around.git"), {".gitmodules": modules})
-        head = git(remote, "rev-parse", "HEAD")
-        entries = git(around, "ls-tree", "HEAD") + "\n" + "".join(f"160000 commit {head}\t{path}\n" for path in urls)
-        tree = git(around, "mktree", "--missing", stdin=entries.encode())
-        git(around, "update-ref", "refs/heads/main", git(around, "commit-tree", tree, "-p", "HEAD", "-m", "Add"))
-
+        with_submodules(remote, urls)
         workspace = prepare(tmp_path, server.url("around.git", LOGIN))
 
     with closing(workspace):
@@ -159,6 +163,29 @@ def test_submodules_on_the_projects_server_are_fetched_with_its_login_which_is_o
         }
         searched = ["grep", "-ral", "pa55-w0rd", str(tmp_path / "workspace")]
         assert subprocess.run(searched, capture_output=True, check=False).stdout == b""
+
+
+def test_a_private_repository_is_no_submodule_of_a_project_without_its_login_also_if_its_mirror_has_the_commit(
+    owner_home: Path, tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unfetched(login: str) -> str:
+        with closing(prepare(tmp_path, server.url("around.git", login))) as workspace:
+            submodules = workspace.session.submodules
+            assert any((workspace.path / "lib").iterdir()) == submodules[0].is_fetched
+            return note_of_unfetched(submodules)
+
+    with_submodules(remote, {"lib": "../calc.git"})
+    with serving(GitHttpServer(remote.parent, login=LOGIN)) as server:
+        server.private = "calc.git"
+        prepare(tmp_path, server.url("calc.git", LOGIN)).close()
+        assert "denied access" in unfetched("")
+        assert "denied access" in unfetched("robot:0ther")
+        assert unfetched(LOGIN) == ""
+        # The login was accepted a moment ago, so the server is not asked again.
+        server.expected = "revoked"
+        assert unfetched(LOGIN) == ""
+        monkeypatch.setattr(mirror, "ACCEPTED_SECONDS", 0.0)
+        assert "denied access" in unfetched(LOGIN)
 
 
 def test_the_login_of_a_url_reaches_its_server_as_it_is_and_no_server_to_which_that_redirects(
