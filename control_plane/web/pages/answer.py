@@ -82,7 +82,9 @@ def answer(
     except (Invalid, TooLarge, OutdatedPlan) as error:
         give_back_link(core, link.id)
         problem = problem_of(request.scope, error)
-        return _shown(core, link, order, problem=problem.model_dump(), status=problem.status)
+        # An unpaired surrogate of a request cannot be sent back.
+        text = sent.text.encode("utf-8", "replace").decode()
+        return _shown(core, link, order, problem=problem.model_dump(), text=text, status=problem.status)
     return _shown(core, link, order, said=said)
 
 
@@ -116,7 +118,7 @@ def _decided_plan(core: Core, link: OpenLink, sent: _Sent) -> str:
 
 
 def _shown(core: Core, link: OpenLink, order: Order, *, status: int = 200, **given: Any) -> Response:
-    nothing = {**BARE, "now": core.clock.now(), "problem": None, "said": ""}
+    nothing = {**BARE, "now": core.clock.now(), "problem": None, "text": "", "said": ""}
     wait = link.wait
     shown = {
         "caller": None,

@@ -108,7 +108,8 @@ def test_a_question_is_answered_by_a_choice_or_a_text_and_an_invalid_answer_leav
     page = stranger.get(notifying.link()).text
     assert ("SQLite" in page, "PostgreSQL" in page, "Deny" in page) == (True, True, False)
     for text in ("", "7", "   ", "x" * 10_001):
-        assert stranger.post(notifying.link(), data={"text": text}).status_code in {413, 422}
+        refused = stranger.post(notifying.link(), data={"text": text})
+        assert (refused.status_code in {413, 422}, f">\n{text}</textarea>" in refused.text) == (True, True)
     assert stranger.post(notifying.link(), data={"text": "2"}).status_code == 200
     assert answer_of(notifying) == "PostgreSQL"
 
@@ -205,7 +206,8 @@ def test_a_plan_is_shown_whole_and_approved_or_sent_back_with_words_but_not_appr
     path = notifying.link()
     edited = EditPlanRequest(text="# Theirs\n\n1. Other work")
     notifying.api.client.call(plans.EDIT, edited, order_id=second.order_id)
-    assert stranger.post(path, data={**APPROVE, "revision": "0"}).status_code == 409
+    outdated = stranger.post(path, data={**APPROVE, "revision": "0", "text": "\nOnly <b>this"})
+    assert (outdated.status_code, ">\n\nOnly &lt;b&gt;this</textarea>" in outdated.text) == (409, True)
     assert stranger.post(path, data={"decision": "deny"}).status_code == 422
     assert answer_of(notifying, second) is None
     assert "Other work" in stranger.get(path).text
