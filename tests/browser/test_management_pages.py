@@ -40,6 +40,20 @@ def test_a_wrong_field_is_marked_in_the_dialog_nothing_typed_is_lost_and_the_mod
     assert person.api.client.call(providers.SHOW, name="main")["key"] == "sealed"
 
 
+def test_an_unknown_name_is_marked_in_the_dialog_and_nothing_typed_is_lost(person: Person) -> None:
+    person.open("/cost").get_by_role("link", name="Set budget").first.click()
+    dialog = person.page.get_by_role("dialog")
+    dialog.locator("#f-kind").select_option("project")
+    dialog.locator("#f-per").select_option("day")
+    name, amount = dialog.locator("#f-name"), dialog.locator("#f-usd")
+    name.fill("nothing")
+    amount.fill("5")
+    dialog.locator("button.primary").click()
+    expect(dialog.locator("#f-name-error")).to_be_visible()
+    expect(name).to_be_focused()
+    expect(amount).to_have_value("5")
+
+
 def test_a_dialog_of_a_page_is_refused_once_another_tab_has_chosen_another_organization(person: Person) -> None:
     api, other = person.api, person.context.new_page()
     add_organization(api.core, system_caller(api.core), "payments")

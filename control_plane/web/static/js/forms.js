@@ -38,9 +38,12 @@ document.addEventListener("submit", async (event) => {
     else if (answer.type === "opaqueredirect") return;
     else if (answer.status === 401) say(form, LOGGED_OUT);
     else if ((answer.headers.get("content-type") || "").startsWith("text/html")) {
-      // A page about an error that was not asked for is of a proxy that found no server.
-      if (answer.status === 404 || answer.status >= 500 || !(answer.ok || takesParts)) throw new Error(`the server answered ${answer.status}`);
-      shown(form, await answer.text());
+      const html = await answer.text();
+      const fresh = /** @type {HTMLFormElement | null} */ (parsed(html).querySelector(`form[action="${form.getAttribute("action")}"]`));
+      if (fresh) sentBack(form, fresh);
+      // An error without this form is the page of a proxy that found no server.
+      else if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      else { showDialog(html); refreshAll(); }
     } else await refused(form, answer);
   } catch (error) {
     say(form, `Not sent: ${error instanceof Error ? error.message : error}. The text stays here.`, () => form.requestSubmit(submitter));
@@ -108,14 +111,8 @@ function refreshAll() {
   for (const topic of Object.keys(JSON.parse(document.body.dataset.topics || "{}"))) refresh(topic);
 }
 
-/** The form as it was sent, or what is shown once it is done. @param {HTMLFormElement} form @param {string} html */
-function shown(form, html) {
-  const page = parsed(html);
-  const fresh = /** @type {HTMLFormElement | null} */ (page.querySelector(`form[action="${form.getAttribute("action")}"]`));
-  if (!fresh) {
-    showDialog(html);
-    return refreshAll();
-  }
+/** The form as it was sent takes its place. @param {HTMLFormElement} form @param {HTMLFormElement} fresh */
+function sentBack(form, fresh) {
   // The server sends no secret back, and does not know what was open.
   for (const typed of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("input[type=password]"))) {
     const field = fresh.elements.namedItem(typed.name);
