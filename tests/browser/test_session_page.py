@@ -26,7 +26,7 @@ from tests.browser.conftest import Person
 from tests.support import wait_until
 from tests.support.axe import need_axe, scrolls_sideways, violations
 from tests.support.fleet import Api, Doc, PlayedRun
-from tests.support.patches import deliver
+from tests.support.patches import SMALL, deliver, many_lines, report
 from tests.support.routes import NOBODY, addresses_of_pages
 
 
@@ -166,6 +166,40 @@ def test_lines_of_the_log_that_an_address_names_are_shown_and_marked_and_clicks_
     other = person.context.new_page()
     other.goto(page.url)
     expect(other.locator(".log-line.marked code")).to_have_text(chosen)
+
+
+SCROLL = "(panel, to) => new Promise((done) => { panel.addEventListener('scroll', done); panel.scrollTop = to; })"
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_the_end_of_a_log_is_followed_until_its_reader_scrolls_up_or_opens_another_panel(
+    person: Person, run: PlayedRun
+) -> None:
+    calls(run, "build", output="\n".join(f"output {number}" for number in range(1, 101)))
+    page = person.open(f"/orders/{run.order_id}?panel=log")
+    panel = page.locator("#panel-body")
+    expect(page.locator("#L100")).to_be_in_viewport()
+    calls(run, "test", output="tested")
+    expect(page.locator("#L101")).to_be_in_viewport()
+    panel.evaluate(SCROLL, 100)
+    calls(run, "lint", output="linted")
+    page.locator("#L102").wait_for(state="attached")
+    assert panel.evaluate("panel => panel.scrollTop") == 100
+    panel.evaluate(SCROLL, 100_000)
+    calls(run, "format", output="formatted")
+    expect(page.locator("#L103")).to_be_in_viewport()
+
+    changed = SMALL + many_lines(1, 80)
+    report(person.api, run, changed)
+    page.locator("a[data-tab=changes]").click()
+    page.locator("#file-3").wait_for()
+    panel.evaluate(SCROLL, 50)
+    report(person.api, run, changed.replace(b"HALF_EVEN)", b"HALF_UP)"))
+    page.get_by_text("ROUND_HALF_UP").wait_for()
+    assert panel.evaluate("panel => panel.scrollTop") == 50
+    page.locator("a[data-tab=log]").click()
+    expect(page.locator("#L103")).to_be_in_viewport()
 
 
 @pytest.mark.browser

@@ -91,12 +91,16 @@ def show_log(  # noqa: PLR0913, PLR0917 - the parts of an address
     call: Number = 0,
     text: Text = "",
     after: Number = 0,
+    end: bool = False,
 ) -> Response:
-    """A page of the log: the one with a line or a call, the last one of a running order, or what a search finds."""
+    """A page of the log: the one with a line or a call, the last one of a running order, or what a search finds.
+
+    With `end`, the last one also if the order has ended: a page that follows the log shows how it ends.
+    """
     order = reading.order_summary(core, caller, order_id)
     log = log_of_order(core, caller, order.id)
     ended = order.ended_at is not None
-    first = _first(log, line, call, at_end=not ended)
+    first = _first(log, line, call, at_end=end or not ended)
     shown: dict[str, Any] = {
         "log": log,
         "text": text,
@@ -111,7 +115,8 @@ def show_log(  # noqa: PLR0913, PLR0917 - the parts of an address
     else:
         shown["parts"] = _parts(core, caller, order.id, log, first)
     last = next((part.lines[-1].number for part in reversed(shown["parts"])), 0)
-    shown |= {"last": last, "follows": not ended and last == log.lines and not text}
+    follows = not ended and last == log.lines and not text
+    shown |= {"last": last, "follows": follows, "at_end": end or follows}
     return panel_page(request, caller, order, "log", shown)
 
 

@@ -105,6 +105,9 @@ def test_the_log_has_all_outputs_with_numbers_that_stay_and_is_searched_and_page
     def numbered(page: str) -> list[tuple[str, str]]:
         return re.findall(r'id="L(\d+)"><a[^>]*>\d+</a><code>(.*?)</code>', page)
 
+    def part_of(page: str) -> str:
+        return str(re.findall(rf'data-part="({log}[^"]*)"', page)[0])
+
     log = f"/orders/{run.order_id}/log"
     calls(run, "one", "first\nsecond\n")
     calls(run, "two", "\x1b[31mthird\x1b[0m", return_code=1)
@@ -118,7 +121,11 @@ def test_the_log_has_all_outputs_with_numbers_that_stay_and_is_searched_and_page
 
     calls(run, "long", "\n".join(f"line {number}" for number in range(5, 1001)))
     calls(run, "next", "the <b>needle</b>")
+    followed = part_of(browser.get(log).text)
     run.ends()
+    # Whose page follows it sees how it ended.
+    last = browser.get(followed).text
+    assert (numbered(last)[-1][0], part_of(last)) == ("1001", followed)
     first, found = browser.get(log).text, browser.get(log, params={"text": "NEEDLE</b>"}).text
     assert ("line 250<" in first, "line 251<" in first, f"{log}?line=251" in first) == (True, False, True)
     for words in ("1 line contain", "the &lt;b&gt;needle&lt;/b&gt;", f"{log}?line=981#L1001"):

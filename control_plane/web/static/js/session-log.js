@@ -1,6 +1,7 @@
 // The log of an order: pages, search, links to lines (#L120-L140), and following while it grows.
 import { getPart } from "./parts.js";
 
+const NEAR_END = 80;
 const LINES = /^#L(\d+)(?:-L(\d+))?$/;
 const log = () => document.getElementById("log");
 const scroller = () => document.getElementById("panel-body") || document.scrollingElement;
@@ -45,9 +46,16 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   show(`${form.action}?${new URLSearchParams(/** @type {any} */ (new FormData(form)))}`);
 });
+/** Whether the reader is at the end of the log, which they follow then; also while another panel is shown. */
+let atEnd = true;
+document.addEventListener("scroll", ({ target }) => {
+  const place = scroller();
+  if (place && target instanceof Node && target.contains(log()) && log()?.checkVisibility()) atEnd = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_END;
+}, { capture: true, passive: true });
 document.addEventListener("htmx:after:swap", () => {
   const place = scroller();
-  if (place && log()?.dataset.follows !== undefined && !document.querySelector(".log-line.marked")) place.scrollTop = place.scrollHeight;
+  const follows = atEnd && log()?.checkVisibility() && log()?.dataset.follows !== undefined;
+  if (place && follows && !document.querySelector(".log-line.marked")) place.scrollTop = place.scrollHeight;
 });
 addEventListener("hashchange", mark);
 mark();
