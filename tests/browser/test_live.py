@@ -36,6 +36,8 @@ from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 NO_SHARED_WORKER = "delete window.SharedWorker"
+INSECURE = f"{NO_SHARED_WORKER}; delete Crypto.prototype.randomUUID; delete Navigator.prototype.locks"
+"""What a plain-HTTP address lacks besides."""
 HEARS_TOPICS = """() => void (window.heard = new Promise((done) => {
   new BroadcastChannel("fleet-live").onmessage = ({ data }) => data.topics && done();
 }))"""
@@ -187,6 +189,21 @@ def test_without_shared_workers_one_tab_holds_the_connection_and_another_takes_o
     pages[0].close()
     order = person.api.submit()["id"]
     for page in pages[1:]:
+        row(page, order)
+
+
+def test_without_locks_each_tab_holds_its_own_connection(person: Person) -> None:
+    person.api.add_work()
+    person.context.add_init_script(INSECURE)
+    pages = [person.context.new_page() for _ in range(2)]
+    for page in pages:
+        watch(page, person.errors, person.api.url)
+        page.goto(person.api.url + "/orders")
+        mark(page, "Live")
+    # The other one is that of the page which logged in.
+    wait_until(lambda: open_streams(person.api) == 3)
+    order = person.api.submit()["id"]
+    for page in pages:
         row(page, order)
 
 

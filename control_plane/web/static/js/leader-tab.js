@@ -8,8 +8,26 @@ const CHANNEL = "fleet-live";
  * @param {(news: import("./connection.js").News) => void} hear
  */
 export function leaderTab(hear) {
+  // Only a secure address has locks, by which the tabs agree on one of them: elsewhere, each has a connection.
+  return navigator.locks ? oneForAll(hear) : ownConnection(hear);
+}
+
+/** @param {(news: import("./connection.js").News) => void} hear */
+function ownConnection(hear) {
+  const connection = new Connection(hear);
+  return {
+    /** @param {{topics?: Record<string, string>, leave?: boolean}} message */
+    postMessage({ topics, leave }) {
+      if (leave) connection.close();
+      else connection.follow(new Map(Object.entries(topics ?? {})));
+    },
+  };
+}
+
+/** @param {(news: import("./connection.js").News) => void} hear */
+function oneForAll(hear) {
   const channel = new BroadcastChannel(CHANNEL);
-  const me = crypto.randomUUID();
+  const me = Math.random().toString(36).slice(2);
   /** @type {Map<string, Map<string, string>>} */
   const tabs = new Map();
   /** @type {Record<string, string>} */
