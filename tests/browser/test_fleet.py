@@ -65,8 +65,9 @@ def test_a_waiting_order_starts_first_and_is_moved(person: Person, work: Api) ->
         assert db.get_one(Order, first["id"]).wanted_drone_id == mila
 
 
-def test_a_machine_is_added_with_a_command_and_appears_in_the_dialog(person: Person, work: Api) -> None:
-    page = person.open("/fleet")
+@pytest.mark.parametrize("path", ["/fleet", "/settings/access"])
+def test_a_machine_is_added_with_a_command_and_appears_in_the_dialog(person: Person, work: Api, path: str) -> None:
+    page = person.open(path)
     page.get_by_role("link", name="Add a machine").click()
     dialog = page.get_by_role("dialog")
     dialog.locator("button.primary").click()

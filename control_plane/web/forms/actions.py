@@ -146,7 +146,8 @@ def _created(request: Request, caller: Caller, sent: SentForm, answer: Any) -> R
     back = destination(sent.operation, sent.names, answer, "")
     context = {**_what_to_copy(core, answer), "heading": texts.title(sent.operation), "back": back}
     if request.headers.get("accept", "").startswith("text/html"):
-        return page("forms/created_page.html", {**frame(request, caller, ""), **context})
+        topics = ["fleet"] if context["join_token"] else []
+        return page("forms/created_page.html", {**frame(request, caller, "", topics), **context})
     return page("forms/created.html", {**rights(core, caller), **context})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -270,6 +271,8 @@ def test_a_secret_is_shown_once_as_a_page_and_in_the_dialog(api: Api) -> None:
         part = browser.post("/actions/create_api_token", data={"role": "viewer"}, headers=PART).text
         assert "fj_" not in browser.get("/settings/access", headers=PAGE).text
     assert re.search(r"DRONE_TOKEN=fj_\S+ drone register --url http", page)
+    topics = json.loads(html.unescape(re.findall(r'data-topics="([^"]+)"', page)[0]))
+    assert ('data-live="fleet"' in page, "fleet" in topics) == (True, True)
     assert (re.search(r"fa_\w+", part) is not None, "<html" in page, "<html" in part) == (True, True, False)
 
 

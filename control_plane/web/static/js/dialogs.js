@@ -1,5 +1,6 @@
 // <a data-dialog href="ADDRESS"> opens the page at the address in a dialog; without scripts, the page itself opens.
 import { discard } from "./drafts.js";
+import { follow } from "./live.js";
 import { notice, reasonOf } from "./notices.js";
 import { getPart } from "./parts.js";
 
@@ -40,6 +41,7 @@ export function showDialog(html) {
   dialog.innerHTML = html;
   dialog.setAttribute("aria-label", dialog.querySelector("h2")?.textContent || "Form");
   htmx.process(dialog);
+  for (const part of /** @type {NodeListOf<HTMLElement>} */ (dialog.querySelectorAll("[data-live]"))) (part.dataset.live || "").split(" ").forEach(follow);
   if (!dialog.open) dialog.showModal();
   document.dispatchEvent(new CustomEvent("dialog:shown"));
 }
