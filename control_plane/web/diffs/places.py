@@ -19,7 +19,7 @@ from control_plane.web.diffs.shown import ShownFile
 
 Side = Literal["old", "new"]
 MOST_FORMS = 20
-_WRITTEN = re.compile(r"(\d{1,6})(?::(old|new):(\d{1,8})(?:-(\d{1,8}))?)?")
+_WRITTEN = re.compile(r"([0-9a-f]{8})(?::(old|new):(\d{1,8})(?:-(\d{1,8}))?)?")
 _KEYED = re.compile(r"([0-9a-f]{8})\.(?:file|(old|new)\.(\d{1,8})(?:-(\d{1,8}))?)")
 
 
@@ -35,16 +35,21 @@ class CommentPlace:
     end: int | None = None
 
     @property
+    def file(self) -> str:
+        """The key of the file: another turn, or the next report of a running one, may change files before it."""
+        return path_key(self.path)
+
+    @property
     def id(self) -> str:
         """The id of its form on the page."""
-        return f"c-{self.index}-{self.side}-{self.start}" if self.start else f"c-{self.index}"
+        return f"c-{self.file}-{self.side}-{self.start}" if self.start else f"c-{self.file}"
 
     @property
     def key(self) -> str:
-        """What it is called in the subject of a draft: another turn may change other files."""
+        """What it is called in the subject of a draft."""
         if not self.start:
-            return f"{path_key(self.path)}.file"
-        return f"{path_key(self.path)}.{self.side}.{self.start}{f'-{self.end}' if self.end != self.start else ''}"
+            return f"{self.file}.file"
+        return f"{self.file}.{self.side}.{self.start}{f'-{self.end}' if self.end != self.start else ''}"
 
     @property
     def attribute(self) -> Markup:
@@ -151,21 +156,22 @@ def threads_of(comments: Sequence[ReviewCommentDocument]) -> list[Thread]:
 
 
 def place_written(written: str, files: Sequence[FilePatch]) -> CommentPlace | None:
-    """The place that an address names: `3`, `3:new:41`, `3:new:41-45`; None for nonsense."""
-    found = _WRITTEN.fullmatch(written)
-    if found is None or int(found[1]) >= len(files):
-        return None
-    return _place(files[int(found[1])], found[2], found[3], found[4])
+    """The place that an address names: `KEY`, `KEY:new:41`, `KEY:new:41-45`; None for nonsense."""
+    return _place(_WRITTEN.fullmatch(written), files)
 
 
 def place_keyed(key: str, files: Sequence[FilePatch]) -> CommentPlace | None:
     """The place with this `CommentPlace.key`."""
-    found = _KEYED.fullmatch(key)
-    file = next((each for each in files if found and path_key(each.path) == found[1]), None)
-    return _place(file, found[2], found[3], found[4]) if found and file else None
+    return _place(_KEYED.fullmatch(key), files)
 
 
-def _place(file: FilePatch, side: str | None, start: str | None, end: str | None) -> CommentPlace:
+def _place(found: re.Match[str] | None, files: Sequence[FilePatch]) -> CommentPlace | None:
+    key, side, start, end = found.groups() if found else ("", None, None, None)
+    of_path = [each for each in files if path_key(each.path) == key]
+    if not of_path:
+        return None
+    # A file that became a symlink is in the patch twice: as it was deleted, then as it was added.
+    file = of_path[0 if side == "old" else -1]
     if not start or not int(start):
         return CommentPlace(file.index, file.path)
     first = int(start)

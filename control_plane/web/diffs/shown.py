@@ -94,8 +94,8 @@ class DiffOptions:
     """What a reader asks for, beyond what a page shows at first."""
 
     view: View = "unified"
-    opened: Mapping[int, int] | None = None
-    """How many lines of a file are shown, by its index."""
+    opened: Mapping[str, int] | None = None
+    """How many lines of a file are shown, by its key."""
     viewed: frozenset[str] = frozenset()
     """Digests of files whose lines are not shown, because the reader has seen them."""
     after: int = 0
@@ -113,15 +113,16 @@ def shown_files(files: Sequence[FilePatch], options: DiffOptions) -> list[ShownF
     of_page = files[options.after : options.after + FILES]
     room, room_for_opened = NODES - options.taken - FILE_NODES * len(of_page), MOST_LINES
     for file in of_page:
+        key = path_key(file.path)
         cost = _cost(file, options.view)
         lines = max(0, room) // cost
         if file.digest in options.viewed or lines < FEWEST_LINES:
             lines = 0
-        if file.index in opened:
-            lines = min(opened[file.index], room_for_opened)
+        if key in opened:
+            lines = min(opened[key], room_for_opened)
             room_for_opened -= lines
         shown = shown_part(file, 0, lines, options)
-        room -= cost * shown.upto if file.index not in opened else 0
+        room -= cost * shown.upto if key not in opened else 0
         found.append(shown)
     return found
 

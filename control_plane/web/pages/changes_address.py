@@ -14,16 +14,19 @@ from control_plane.web.diffs.shown import MORE_LINES
 
 MOST_OPENED = 200
 """Files that are opened on demand, in one address."""
-_OPENED = re.compile(r"(\d{1,6}):(\d{1,8})")
+_OPENED = re.compile(r"([0-9a-f]{8}):(\d{1,8})")
 
 
 @dataclass(frozen=True)
 class ChangesAddress:
-    """What the address of the panel says, and addresses that differ from it in one thing."""
+    """What the address of the panel says, and addresses that differ from it in one thing.
+
+    What stays open is named by the key of a file's path: while an order runs, another file may come before it.
+    """
 
     order: str
     view: View = "unified"
-    opened: Mapping[int, int] | None = None
+    opened: Mapping[str, int] | None = None
     after: int = 0
     comment: Sequence[str] = ()
     """Places whose forms are open."""
@@ -42,7 +45,7 @@ class ChangesAddress:
         """What a form that filters the files keeps of the address."""
         return [(name, str(value)) for name, value in self._terms().items() if name in {"view", "scope", "w"} and value]
 
-    def more(self, file: int, upto: int) -> str:
+    def more(self, file: str, upto: int) -> str:
         """The panel with more lines of a file."""
         return self(open=_written({**(self.opened or {}), file: upto + MORE_LINES}))
 
@@ -51,9 +54,9 @@ class ChangesAddress:
         same = {name: value for name, value in self._terms().items() if name in {"view", "scope", "w"}}
         return self._address({"file": file, "from": start, **same})
 
-    def comment_on(self, index: int, side: str = "", line: int | None = None) -> str:
+    def comment_on(self, file: str, side: str = "", line: int | None = None) -> str:
         """The panel with the form of a comment on a line, or on a file."""
-        place, id = (f"{index}:{side}:{line}", f"c-{index}-{side}-{line}") if side else (str(index), f"c-{index}")
+        place, id = (f"{file}:{side}:{line}", f"c-{file}-{side}-{line}") if side else (file, f"c-{file}")
         return f"{self(comment=[place])}#{id}"
 
     def _terms(self) -> dict[str, Any]:
@@ -72,10 +75,10 @@ class ChangesAddress:
         return f"/orders/{self.order}/changes{'?' if given else ''}{given}"
 
 
-def opened_files(opened: str) -> dict[int, int]:
-    """`3:460.7:300`: the first 460 lines of file 3, the first 300 of file 7."""
-    return {int(each[1]): int(each[2]) for each in list(_OPENED.finditer(opened))[:MOST_OPENED]}
+def opened_files(opened: str) -> dict[str, int]:
+    """`KEY:460.OTHER:300`: how many of the first lines of these files are shown."""
+    return {each[1]: int(each[2]) for each in list(_OPENED.finditer(opened))[:MOST_OPENED]}
 
 
-def _written(opened: Mapping[int, int]) -> str:
+def _written(opened: Mapping[str, int]) -> str:
     return ".".join(f"{file}:{upto}" for file, upto in list(opened.items())[-MOST_OPENED:])

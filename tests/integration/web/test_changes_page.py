@@ -91,15 +91,15 @@ def test_hostile_names_and_lines_stay_text_and_a_path_is_sent_back_as_it_is(api:
     patch = b"diff --git %s %s\nnew file mode 100644\n--- /dev/null\n+++ %s\n@@ -0,0 +1 @@ %s\n+%s\n" % (
         (name, name.replace(b"a/", b"b/"), name.replace(b"a/", b"b/"), markup, markup)
     )
-    order = deliver(api, run, patch)
+    order, written = deliver(api, run, patch), f'<b>"\n\u202e{MARK}'
     with api.browser() as browser:
-        text = browser.get(f"/orders/{order}/changes?comment=0:new:1").text
+        text = browser.get(f"/orders/{order}/changes?comment={path_key(written)}:new:1").text
         path = unescape(re.findall(r'name="path" value="([^"]+)"', text)[0])
         browser.post("/actions/add_review_comment", data={"order_id": order, "path": path, "text": "x"})
     assert text.count(f"&lt;script&gt;{MARK}") == 2
     assert not re.search(f"<b>|<script>{MARK}|[\u202e\u200b\r]", text)
     assert "&lt;b&gt;&#34;␊⟨U+202E⟩" in text
-    assert [each["path"] for each in api.client.call(LIST, order_id=order)] == [f'<b>"\n\u202e{MARK}']
+    assert [each["path"] for each in api.client.call(LIST, order_id=order)] == [written]
 
 
 def test_of_twenty_thousand_lines_few_are_sent_at_first_and_the_rest_comes_on_demand(api: Api, run: PlayedRun) -> None:
@@ -108,7 +108,8 @@ def test_of_twenty_thousand_lines_few_are_sent_at_first_and_the_rest_comes_on_de
         answer = browser.get(f"/orders/{order}/changes")
         whole = answer.text
         address = unescape(re.findall(r'data-rows="([^"]+)"', whole)[0])
-        more, opened = browser.get(address, headers=PART).text, panel(browser, order, "?open=7:1001")
+        more = browser.get(address, headers=PART).text
+        opened = panel(browser, order, f"?open={path_key('src/f7.py')}:1001")
     assert len(re.findall(r"<[a-z]", whole)) < 1500
     assert int(answer.headers["content-length"]) < 100_000
     shown = len([each for each in lines(whole) if each.startswith("add")])
@@ -126,7 +127,8 @@ def test_a_comment_stands_at_its_place_for_its_author_alone_and_is_news_and_its_
 ) -> None:
     order = deliver(api, run, many_lines(2, 900))
     now = {"topic": f"order:{order}"}
-    subject = f"order:{order}:review:{path_key('src/f0.py')}.new.2-3"
+    key = path_key("src/f0.py")
+    subject = f"order:{order}:review:{key}.new.2-3"
     api.client.call(SAVE, DraftEdit(text="near"), subject=subject)
     with api.browser() as author, api.browser(token=api.token_for("operator")) as other:
         drafted, before = panel(author, order), author.get("/live/now", params=now).json()["versions"]
@@ -134,7 +136,7 @@ def test_a_comment_stands_at_its_place_for_its_author_alone_and_is_news_and_its_
         add(api, order, "far", path="src/f0.py", start_line=800)
         add(api, order, "whole", path="src/f1.py")
         wait_until(lambda: author.get("/live/now", params=now).json()["versions"] != before)
-        html, opened, foreign = panel(author, order), panel(author, order, "?open=0:901"), panel(other, order)
+        html, opened, foreign = panel(author, order), panel(author, order, f"?open={key}:901"), panel(other, order)
     assert drafted.index(">3</a>") < drafted.index(f'data-draft="{subject}"') < drafted.index("\nnear</textarea>")
     assert f'data-draft="{subject}"' not in html
     assert html.index("far") < html.index(">2</a>") < html.index("near") < html.index(">4</a>") < html.index("whole")
@@ -232,7 +234,7 @@ def test_a_comment_on_a_running_order_is_about_the_version_that_was_shown_and_fo
         add(api, order, "too early", path="calc.py")
     report(api, run, ONE)
     with api.browser() as browser:
-        html = panel(browser, order, "?comment=0:new:2")
+        html = panel(browser, order, f"?comment={path_key('calc.py')}:new:2")
         version = re.findall(r'name="patch" value="(\w+)"', html)[0]
         report(api, run, AGAIN)
         fields = {"order_id": order, "path": "calc.py", "patch": version, "side": "new"}
@@ -247,6 +249,22 @@ def test_a_comment_on_a_running_order_is_about_the_version_that_was_shown_and_fo
     assert quotes == [("+CENT = 1", order), ("+RATE = 2", order)]
     assert html.index(">3</a>") < html.index("stays") < html.index(">4</a>")
     assert html.index("On an earlier version") < html.index("+RATE = 2") < html.index("goes") < html.index(">1</a>")
+
+
+def test_open_forms_and_opened_lines_stay_with_their_file_when_a_later_report_has_another_one_before_it(
+    api: Api, run: PlayedRun
+) -> None:
+    key, patch = path_key("src/f0.py"), many_lines(1, 900)
+    report(api, run, patch)
+    with api.browser() as browser:
+        before = panel(browser, run.order_id, f"?comment={key}:new:2&open={key}:901")
+        part = unescape(re.findall(r'data-part="([^"]+)"', before)[0])
+        report(api, run, ONE + patch)
+        after = browser.get(part, headers=PART).text
+    assert ["calc.py" in html for html in (before, after)] == [False, True]
+    for html in (before, after):
+        form = re.findall(r'id="(c-[^"]+)".+?name="path" value="([^"]*)"', html, re.DOTALL)[0]
+        assert (form, "Comment on new line 900" in html) == ((f"c-{key}-new-2", "src/f0.py"), True)
 
 
 def test_a_later_turn_shows_the_whole_branch_at_first_and_its_own_changes_on_demand(api: Api, run: PlayedRun) -> None:

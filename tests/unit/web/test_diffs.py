@@ -18,7 +18,8 @@ from control_plane.core.patches.hunks import Line, lines_of
 from control_plane.core.patches.patch import BinarySizes, FilePatch, read_patch
 from control_plane.web.diffs.code_text import LONGEST, code_html
 from control_plane.web.diffs.following import Follower, Standing
-from control_plane.web.diffs.labels import labels_of
+from control_plane.web.diffs.labels import labels_of, path_key
+from control_plane.web.diffs.places import place_written
 from control_plane.web.diffs.rows import DiffRow, groups_of, rows_of, without_space
 from control_plane.web.diffs.shown import FILES, DiffOptions, shown_files, shown_part
 from control_plane.web.diffs.syntax import colours_of
@@ -207,6 +208,14 @@ def test_of_many_lines_and_of_a_file_of_five_megabytes_few_rows_are_shown() -> N
         shown = shown_files(read_patch(patch), DiffOptions())
         assert {each.file.plus for each in shown} <= {500, 500_000}
         assert sum(len(group.rows) for each in shown for group in each.groups) < 400
+
+
+def test_of_a_file_that_became_a_symlink_a_place_is_in_the_part_that_has_its_side() -> None:
+    deleted = HEAD.replace(b"--- ", b"deleted file mode 100644\n--- ") + b"@@ -1 +0,0 @@\n-a\n"
+    added = HEAD.replace(b"--- ", b"new file mode 120000\n--- ") + b"@@ -0,0 +1 @@\n+b\n"
+    files, key = read_patch(deleted + added), path_key("x")
+    found = {side: place_written(f"{key}:{side}:1", files) for side in ("old", "new")}
+    assert {side: place.index for side, place in found.items() if place} == {"old": 0, "new": 1}
 
 
 def test_thousands_of_files_are_paged() -> None:

@@ -23,7 +23,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
 });
 
-/** File, side and line that a link opens a comment on. @param {HTMLAnchorElement} link */
+/** Key of the file, side and line that a link opens a comment on. @param {HTMLAnchorElement} link */
 const placeOf = (link) => new URL(link.href).searchParams.getAll("comment").at(-1)?.split(":");
 /** @param {Event} event */
 const numberAt = (event) => event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest("#changes a.n")) : null;
@@ -46,22 +46,22 @@ document.addEventListener("pointerup", (event) => {
 
 /** Mark the numbers of a range. @param {HTMLAnchorElement} first @param {HTMLAnchorElement | null} last */
 function pick(first, last) {
-  const [file, side, line] = placeOf(first) || [], ends = [Number(line), Number(last ? placeOf(last)?.[2] : NaN)];
-  for (const each of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(`#file-${file} a.n`))) {
+  const [, side, line] = placeOf(first) || [], ends = [Number(line), Number(last ? placeOf(last)?.[2] : NaN)];
+  for (const each of /** @type {NodeListOf<HTMLAnchorElement>} */ (first.closest(".file")?.querySelectorAll("a.n") ?? [])) {
     const [, its, number] = placeOf(each) || [];
     each.classList.toggle("picked", its === side && Number(number) >= Math.min(...ends) && Number(number) <= Math.max(...ends));
   }
 }
 
 /**
- * @param {HTMLAnchorElement} link @param {string[]} place file, side, line
+ * @param {HTMLAnchorElement} link @param {string[]} place key of the file, side, line
  * @param {boolean} extends_ @param {boolean} focus
  */
 function comment(link, [file, side, line], extends_, focus) {
-  const begun = [.../** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll(`#file-${file} .new-comment`))]
+  const begun = [.../** @type {NodeListOf<HTMLFormElement>} */ (link.closest(".file")?.querySelectorAll(".new-comment") ?? [])]
     .find((form) => field(form, "side")?.value === side && !field(form, "text").value);
   const known = /** @type {HTMLFormElement | null} */ (document.getElementById(link.hash.slice(1)));
-  const form = known ?? (extends_ && line && begun ? begun : made(link, file, side, line));
+  const form = known ?? (extends_ && line && begun ? begun : made(link, side, line));
   if (!known && form === begun) extend(form, link, [file, side, line]);
   if (focus) field(form, "text").focus();
   remember();
@@ -86,11 +86,11 @@ document.addEventListener("input", ({ target }) => {
   }
 });
 
-/** @param {HTMLAnchorElement} link @param {string} file @param {string} side @param {string} line */
-function made(link, file, side, line) {
+/** @param {HTMLAnchorElement} link @param {string} side @param {string} line */
+function made(link, side, line) {
   const template = /** @type {HTMLTemplateElement} */ (document.getElementById("new-comment"));
   const form = /** @type {HTMLFormElement} */ (document.importNode(template.content, true).querySelector("form"));
-  const section = /** @type {HTMLElement} */ (document.getElementById(`file-${file}`));
+  const section = /** @type {HTMLElement} */ (link.closest(".file"));
   form.id = link.hash.slice(1);
   form.dataset.draft = form.dataset.base = `order:${panel()?.dataset.order}:review:${section.dataset.key}.file`;
   field(form, "path").value = section.dataset.path || "";
