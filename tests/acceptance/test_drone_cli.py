@@ -92,8 +92,9 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 def test_help_and_completion_of_both_programs_load_nothing_heavy() -> None:
     heavy = {"litellm", "celery", "sqlalchemy", "fastapi", "redis", "httpx", "pydantic", "rich.console", "rich.table"}
     found = {program: imported_by(program, "--help") for program in ("fleet", "drone")}
-    typed = {"_DRONE_COMPLETE": "complete_bash", "COMP_WORDS": "drone reg", "COMP_CWORD": "1"}
+    asked = {"_DRONE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    typed = {**asked, "_TYPER_COMPLETE_ARGS": "drone reg"}
 
     assert [name for name, modules in found.items() if "shared.terminal.command_line" not in modules] == []
     assert {name: modules & heavy for name, modules in found.items()} == {"fleet": set(), "drone": set()}
-    assert invoke("drone", env=typed).stdout.split() == ["register"]
+    assert invoke("drone", env=typed).stdout.split("\t")[0] == "register"

@@ -79,7 +79,8 @@ def test_orders_go_on_in_an_empty_repository_to_which_the_fleet_pushed_the_first
             new = prepare(workspaces, remote, branch=branch)
             next_one = prepare(workspaces, remote, branch=branch, base=follows)
             assert (new.base_commit, next_one.base_commit, next_one.start.published) == (tip, commit, tip)
-            assert (new.default_branch, new.instructions(), next_one.instructions()) == (None, "", "")
+            assert new.default_branch is None
+            assert new.project_files() == next_one.project_files() == ProjectFiles()
     ahead = push_commit(remote, {"other.txt": "x"}, "fleet/x")
     git(remote, "branch", "other", ahead)
     assert prepare(workspaces, remote, branch="main", base=follows).base_commit == ahead
