@@ -42,7 +42,7 @@ from control_plane.orders.races import note_base
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.scores import average
 from control_plane.orders.status_changes import explain, move_order
-from control_plane.orders.waits import close_decided, decision_of, open_wait, open_waits, reason
+from control_plane.orders.waits import close_decided, open_wait, open_waits, reason
 from control_plane.services import checks, pull_requests
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
@@ -202,8 +202,7 @@ def _approval(context: EventContext, body: ApprovalStep) -> None:
         waiting = OrderFacts(placed=context.order.facts.placed, waits=reason(wait))
         move_order(context.db, context.order, OrderStatus.AWAITING_APPROVAL, waiting)
     if wait.answered_at is not None:
-        # A person decided about this while no run waited for it: it is not asked for twice.
-        notify_drone(context.db, context.core, context.drone.id, decision_of(wait), context.run.id)
+        # A person has decided about this before: it is not asked for twice.
         context.drone_notified = True
         return
     if begins_to_wait:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import Any
 
 from sqlalchemy import CursorResult, select, update
 from sqlalchemy.orm import Session
@@ -51,15 +52,32 @@ class WaitAnswer:
 def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep, at: datetime) -> Wait:
     """Record that the run waits for a person; a repeated request opens the wait again.
 
-    It already has its answer if a person decided about the same request when an earlier run was suspended there, or
-    about the same plan in any earlier run. That no one decided in time counts until a user resumes the order. `at` is
-    when the run asked by its drone's clock, which may be hours off: the deadline is as far from now as it was from
-    then.
+    It already has its answer, which the run is sent, if a person decided about the same request when an earlier run was
+    suspended there, or about the same plan in any earlier run. That no one decided in time counts until a user resumes
+    the order. A run that declines to be suspended repeats its request: what users did about it stays. `at` is when the
+    run asked by its drone's clock, which may be hours off: the deadline is as far from now as it was from then.
     """
-    wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
+    known = find_wait(db, run.id, step.call_id)
+    wait = known or Wait(run_id=run.id, subject=step.call_id)
+    before = wait.details if known is not None and known.closed_at is None else {}
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
     wait.kind, wait.role = step.about, "operator"
     wait.details = {"tool": step.tool, "why": step.why, "command": step.command, "limit": step.limit}
+    _set_choices(wait, step)
+    wait.asked_at = core.clock.now()
+    wait.deadline = wait.asked_at + (step.until - at) if step.until is not None else None
+    if before and _is_same(before, wait):
+        wait.details = {**wait.details, **_of_users(before)}
+    else:
+        wait.comment = ""
+        wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None
+        _carry_over(db, core, run, wait)
+    db.add(wait)
+    db.flush()
+    return wait
+
+
+def _set_choices(wait: Wait, step: ApprovalStep) -> None:
     if step.about == QUESTION:
         wait.text, wait.choices, wait.default = step.why, list(step.choices), step.default
     elif step.about == PLAN and step.plan is not None:
@@ -68,25 +86,29 @@ def open_wait(db: Session, core: Core, run: Run, step: ApprovalStep, at: datetim
         wait.details = {**wait.details, PLAN: step.plan.model_dump(mode="json")}
     else:
         wait.text, wait.choices, wait.default = f"Approve {step.tool}? {step.why}", [APPROVE, DENY], DENY
-    wait.asked_at, wait.comment = core.clock.now(), ""
-    wait.deadline = wait.asked_at + (step.until - at) if step.until is not None else None
-    wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None
-    _carry_over(db, run, wait)
-    db.add(wait)
-    db.flush()
-    return wait
 
 
-def _carry_over(db: Session, run: Run, wait: Wait) -> None:
+def _is_same(before: dict[str, Any], wait: Wait) -> bool:
+    """Whether a request with these details was the same."""
+    compared = (PLAN,) if wait.kind == PLAN else _SAME_REQUEST
+    return all(before.get(name) == wait.details.get(name) for name in compared)
+
+
+def _of_users(details: dict[str, Any]) -> dict[str, Any]:
+    """What of the details users wrote."""
+    return {name: details[name] for name in (*KEPT, FINISH) if name in details}
+
+
+def _carry_over(db: Session, core: Core, run: Run, wait: Wait) -> None:
     """Take over what users did about the same request of an earlier run: the edits of a plan, and any decision."""
     before = _earlier_wait(db, run, wait)
     if before is None:
         return
-    kept = {name: before.details[name] for name in (*KEPT, FINISH) if name in before.details}
-    wait.details = {**wait.details, **kept}
+    wait.details = {**wait.details, **_of_users(before.details)}
     if before.answered_at is not None and not _timed_out_before_resume(db, before):
         wait.answer, wait.comment, wait.decided_by = before.answer, before.comment, before.decided_by
         wait.answered_by, wait.answered_at = before.answered_by, before.answered_at
+        tell_run(db, core, wait, decision_of(wait))
 
 
 def _timed_out_before_resume(db: Session, wait: Wait) -> bool:

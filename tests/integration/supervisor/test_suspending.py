@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from control_plane.contract.declarations.orders import ResumeRequest
-from control_plane.contract.declarations.plans import EditPlanRequest
+from control_plane.contract.declarations.plans import ApprovePlanRequest, EditPlanRequest
 from control_plane.contract.declarations.steering import AnswerRequest, ApproveRequest, DenyRequest, SayRequest
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
 from control_plane.operations.orders import retrying, steering
 from control_plane.operations.orders.answering import answer_order
 from control_plane.operations.orders.canceling import cancel
-from control_plane.operations.orders.planning import edit_plan
+from control_plane.operations.orders.planning import approve_plan, edit_plan
 from control_plane.orders.plan_waits import edit_of
 from control_plane.supervisor.suspending import continue_answered, suspend_long_waits
 from shared.events import (
@@ -184,6 +184,26 @@ def test_a_suspended_wait_ends_by_an_answer_the_clock_or_a_message_that_interrup
     ended = plane.facts(order_id).ended
     assert isinstance(ended, RunEnd)
     assert ended.unheard == 1
+
+
+def test_what_users_did_about_a_request_stays_if_its_run_declines_to_be_suspended_and_asks_again(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    core, admin = plane.core, plane.admin
+    presented = AgentPlan(title="Rename add", points=(PlanPoint(text="Rename the function"),))
+    step = ApprovalStep(about="plan", call_id="plan-1", tool="present_plan", why="Rename add", plan=presented)
+    (order,) = asks(plane, oka, step)
+    plane.edit(Order, order.order_id, plan_first=True)
+    edited = presented.model_copy(update={"title": "Rename add to plus"})
+    edit_plan(core, admin, order.order_id, EditPlanRequest(text=plan_text(edited)))
+    oka.report(order, step)
+    plane.pass_time(1)
+    approve_plan(core, admin, order.order_id, ApprovePlanRequest())
+    oka.report(order, step)
+    plane.pass_time(1)
+    (wait,) = open_waits_of(plane)
+    assert (edit_of(wait).revision, wait.answer, wait.answered_by) == (1, "approve", admin.user)
+    assert [message.body.plan for message in oka.told("decide")] == [edited]
 
 
 def test_a_plan_that_no_one_answered_in_time_is_presented_again_after_a_resume_with_its_edits(
