@@ -147,7 +147,7 @@ def _fork_after(db: Db, order: Order) -> str | None:
 
 
 def _begun(order: Order) -> bool:
-    return order.status in _HAS_BEGUN
+    return order.status in _HAS_BEGUN or (order.status == OrderStatus.QUEUED and order.attempt > 0)
 
 
 def _queue(db: Db, core: Core, order: Order, asked: AskedAgain) -> None:

@@ -458,6 +458,20 @@ def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneS
     assert go(oka).order_id == waiting
 
 
+def test_an_order_does_not_run_again_while_a_later_one_that_has_worked_is_queued_again(
+    plane: Plane, oka: DroneStandIn
+) -> None:
+    order_id = failed(plane, oka)
+    plane.submit("next", session=plane.order(order_id).session)
+    later = go(oka)
+    work(plane, oka, later, "two")
+    plane.edit(Drone, oka.id, draining=True)
+    give_back(oka, later)
+    plane.reaches(later.order_id, "queued")
+    for again in (resume, retry):
+        assert code_of(lambda again=again: again(plane, order_id)) == "E-ORDER-LATER"
+
+
 def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     (file,) = plane.core.blobs.root.rglob("*.sealed")
