@@ -26,8 +26,8 @@ def with_profile(db: Session, organization_id: str, request: Wanted) -> Wanted:
     settings = settings_of(find_profile(db, organization_id, request.profile)).model_dump(exclude_none=True)
     if request.drone is not None:
         settings.pop("labels", None)
-    filled = {name: value for name, value in settings.items() if getattr(request, name) in (None, {})}
-    return request.model_copy(update=filled)
+    unset = [name for name in settings if name not in request.limits and getattr(request, name) in (None, {})]
+    return request.model_copy(update={name: settings[name] for name in unset})
 
 
 def settings_of(row: Profile) -> ProfileSettings:

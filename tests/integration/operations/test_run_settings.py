@@ -180,6 +180,9 @@ def test_a_profile_fills_what_the_order_does_not_set(core: Core, admin: Caller, 
     assert bounds(core, order.id) == (0, 2, 90, 1, "stop")
     assert (order.approve, order.labels) == ("risky", {})
 
+    by_name = submit(core, admin, profile="careful", limits={"cost_limit": 2})
+    assert bounds(core, by_name.id) == (7, 2, 90, 1, "ask")
+
     changed = profiles.edit(core, admin, "careful", ProfileEdit(mode=None, thinking="low", labels=None))
     assert (changed.mode, changed.thinking, changed.labels, changed.approve) == (None, "low", None, "risky")
     later = submit(core, admin, profile="careful")
