@@ -93,8 +93,13 @@ def resumption_on(db: Session, order: Order, drone: Drone) -> Resumption | None:
 
 def path_of_next(db: Session, order: Order, drone: Drone) -> list[Segment]:
     """The path that a run of the order on this drone continues; empty if it begins anew."""
-    checkpoint = choose(db, order, drone)
-    return path_to(db, checkpoint.run.id, checkpoint.step.run_seq) if checkpoint else []
+    return _path_from(db, choose(db, order, drone))
+
+
+def path_expected(db: Session, order: Order) -> list[Segment]:
+    """The same for an order that is queued again, on the drone that has its workspace; without one, on any drone."""
+    best = _Candidates(db, order).best(drone_with_workspace(db, order)) if order.attempt else None
+    return _path_from(db, best)
 
 
 def drone_with_workspace(db: Session, order: Order) -> str | None:
@@ -137,6 +142,10 @@ def expected_resumption(db: Session, order: Order) -> Resumption | None:
         return Resumption(step=there.step.seq)
     drone = db.get_one(Drone, order.drone_id)
     return Resumption(step=there.step.seq, drone=drone.name, elsewhere=anywhere.step.seq if anywhere else None)
+
+
+def _path_from(db: Session, checkpoint: Checkpoint | None) -> list[Segment]:
+    return path_to(db, checkpoint.run.id, checkpoint.step.run_seq) if checkpoint else []
 
 
 class _Candidates:

@@ -16,7 +16,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
 from control_plane.drones.inbox import notify_drone
-from control_plane.orders.conversations.resumption import path_of_next
+from control_plane.orders.conversations.resumption import path_expected, path_of_next
 from control_plane.orders.conversations.review_answers import comments_in_message, make_pending
 from control_plane.orders.conversations.run_paths import Segment, path_to, run_that_speaks
 from shared.control import Say, TakeBack
@@ -107,8 +107,7 @@ def take_back_unread_reviews(db: Session, core: Core, order: Order) -> None:
     order receives it.
     """
     if words := _words(db, order.id):
-        run_id = run_that_speaks(db, order)
-        left = _without_delivered(db, words, path_to(db, run_id) if run_id is not None else [])
+        left = _without_delivered(db, words, _path_of_turn(db, order))
         _set_taken_back(db, core, make_pending(db, [word.number for word in left]))
 
 
@@ -154,12 +153,17 @@ def unread(db: Session, order: Order) -> list[SteeringMessage]:
 def _path_now(db: Session, order: Order) -> list[Segment]:
     """The path of the order's run; before the run has spoken, the path that it will continue from."""
     if order.run_id is None:
-        return []
+        return path_expected(db, order) if order.ended_at is None else _path_of_turn(db, order)
     run = db.get(Run, order.run_id)
     if run is not None and (run.resumed_run_id is not None or order.ended_at is not None or _speaks(db, run.id)):
         return path_to(db, run.id)
     drone = db.get(Drone, order.drone_id)
     return [*(path_of_next(db, order, drone) if drone else []), Segment(order.run_id)]
+
+
+def _path_of_turn(db: Session, order: Order) -> list[Segment]:
+    run_id = run_that_speaks(db, order)
+    return path_to(db, run_id) if run_id is not None else []
 
 
 def _speaks(db: Session, run_id: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from control_plane.contract.declarations.steering import SayRequest
-from control_plane.operations.orders import message_queue, steering
+from control_plane.db.drones import Drone
+from control_plane.operations.orders import message_queue, retrying, steering
+from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.reviews import commenting
 from shared.control import TakeBack
 from shared.events import CommentStep, UserStep
 from shared.work_order import WorkOrder
-from tests.support.going_on import give_back
+from tests.support.going_on import begin, checkpoint, give_back
 from tests.support.planes import Plane
 from tests.support.refusals import code_of
 from tests.support.reviews import comment, send, with_patch
@@ -102,3 +104,26 @@ def test_a_run_after_a_lost_one_does_not_hear_what_was_taken_back_and_all_else_o
     running.reaches(first.order_id, "running")
     assert [message.body for message in oka.told("say") if message.body.run_id == second.run_id] == []
     assert waiting(running, first.order_id) == [("one", "steer", "queued"), ("three", "steer", "queued")]
+
+
+def test_while_an_order_is_queued_again_what_its_agent_has_read_does_not_wait(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    order = begin(running, oka)
+    order_id = order.order_id
+    running.reaches(order_id, "running")
+    say(running, order_id, "one")
+    (read,) = running.until(lambda: oka.told("say"))
+    oka.report(order, UserStep(text="one", source="steer", message=read.body.message))
+    oka.report(order, checkpoint("one", commit="", bundle_sha256=None))
+    say(running, order_id, "two")
+    running.edit(Drone, oka.id, draining=True)
+    give_back(oka, order)
+    running.reaches(order_id, "queued")
+    left = [("two", "steer", "queued")]
+    assert waiting(running, order_id) == left
+    cancel(running.core, running.admin, order_id)
+    assert waiting(running, order_id) == left
+    # A run that begins anew has read nothing.
+    retrying.retry(running.core, running.admin, order_id)
+    assert waiting(running, order_id) == [("one", "steer", "queued"), *left]
