@@ -24,9 +24,14 @@ from shared.budgets import OnLimit
 from shared.errors import NotFound, Precondition, TooLarge
 from shared.work_order import Approve, ThinkingLevel
 
+_LEAST_STRICT_FIRST = ("yolo", "risky", "all")
+"""The approval modes."""
+
 
 def next_turn(db: Session, caller: Caller, order: Order, text: str) -> Draft:
     """The next order in the session of this one, with its settings.
+
+    Its approval mode is the stricter one of order and session, and its allowed commands are those of the session.
 
     Raises TooLarge, Conflict for the session of a task, Precondition if the project or the provider was removed.
     """
@@ -49,8 +54,8 @@ def next_turn(db: Session, caller: Caller, order: Order, text: str) -> Draft:
         own_limits=limits_again(order),
         on_limit=cast("OnLimit", order.on_limit),
         priority=order.priority,
-        approve=order.approve,
-        allow=order.allow,
+        # The session may have been restricted since. The order's commands include those that it allowed then.
+        approve=max(order.approve, session.approve or "yolo", key=_LEAST_STRICT_FIRST.index),
         max_attempts=order.max_attempts,
         labels=order.wanted_labels,
         drone_id=drone.id if drone is not None and drone.removed_at is None else None,

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from control_plane.contract.declarations.reviews import ReviewCommentDocument, ReviewCommentEdit
+from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.projects import Provider
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.sessions import ChatSession
-from control_plane.operations import projects
+from control_plane.operations import projects, sessions
 from control_plane.operations.orders import message_queue, reading
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.reviews import commenting
@@ -135,6 +136,20 @@ def test_sending_a_review_of_an_ended_order_is_the_next_turn_of_its_session(
     assert [each.status for each in listed(core, oka, order)] == ["sent", "sent", "pending"]
     assert [each.id for each in listed(core, oka, order, "pending")] == [other.id]
     assert [each.mine for each in listed(core, oka, order, "sent")] == [False, False]
+
+
+def test_the_turn_for_a_review_has_the_stricter_approvals_of_order_and_session_and_allows_what_the_session_does(
+    core: Core, admin: Caller, mila: Caller
+) -> None:
+    order = reviewed(core, admin, fields={"approve": "risky", "allow": ["make *"]})
+    session = reading.order_summary(core, mila, order).session
+    for of_session, expected in (("all", "all"), ("yolo", "risky")):
+        sessions.edit(core, admin, session, SessionEdit(approve=of_session, allow=["ls"]))
+        comment(core, mila, order)
+        made = send(core, mila, order)
+        with core.database.read() as db:
+            row = db.get_one(Order, made.id)
+            assert (row.approve, row.allow) == (expected, ["ls"])
 
 
 def test_a_review_is_sent_once_with_the_work_and_replied_to_when_it_was_sent(
