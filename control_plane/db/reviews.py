@@ -39,7 +39,10 @@ class ReviewComment(Owned, Row):
     updated_at: Mapped[datetime]
     sent_at: Mapped[datetime | None]
     sent_order_id: Mapped[str | None] = mapped_column(Id, ForeignKey("orders.id"), index=True)
-    """The order whose agent received it: the same one while it ran, else the next turn of its session."""
+    """The order whose agent received it: the same one while it ran, else the next turn of its session.
+
+    Of a pending comment: an order that has it and ended before its agent could answer.
+    """
     message_number: Mapped[int | None] = mapped_column(BigInteger, index=True)
     """The message to a running order that contains it."""
     verdict: Mapped[str | None] = mapped_column(String(8))

@@ -23,6 +23,7 @@ from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.conversations.entries import locked
 from control_plane.orders.conversations.history import way_to
 from control_plane.orders.conversations.resumption import expected_resumption
+from control_plane.orders.conversations.review_answers import send_turn_again
 from control_plane.orders.reviewers import reviewer_again
 from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import move_order, move_turn
@@ -174,6 +175,7 @@ def _queue(db: Db, core: Core, order: Order, asked: AskedAgain) -> None:
     turn = db.scalar(select(Turn).where(Turn.order_id == order.id))
     if turn is not None and turn.status != TurnStatus.PROCESSING:
         move_turn(db, turn, TurnStatus.PROCESSING, response=None, stats={}, ended_at=None)
+    send_turn_again(db, core, order)
     place_and_dispatch(db, core, order)
 
 

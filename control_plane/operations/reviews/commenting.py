@@ -114,6 +114,8 @@ def edit(
     def write(db: Session) -> ReviewCommentDocument:
         row = _own_pending(db, caller, order_id, comment_id)
         row.text, row.updated_at = request.text, core.clock.now()
+        # An order that received the comment and ended, and may run again, has the old text.
+        row.sent_order_id = row.message_number = None
         return comment_document(row, caller)
 
     return core.database.transact(write)
@@ -143,7 +145,7 @@ def comment_document(row: ReviewComment, caller: Caller) -> ReviewCommentDocumen
             "mine": row.author == author_id(caller),
             "place": f"{row.path}{lines}{old}",
             "parent": row.parent_id,
-            "sent_to": row.sent_order_id,
+            "sent_to": row.sent_order_id if row.sent_at is not None else None,
             "answered_in": row.answer_order_id,
         }
     )

@@ -72,9 +72,7 @@ def turn_ended(db: Session, core: Core, order: Order) -> None:
     way = way_of(db, order)
     before = way[-1] if way else None
     run_id = run_that_speaks(db, order)
-    # After a task's turn, the next one sees none of its messages, only the files that it left.
-    said = order.task_id is None
-    failed = said and order.status == OrderStatus.FAILED and order.exit_status == ExitStatus.MODEL_ERROR
+    failed = is_left_out(order)
     _note_change_of_model(db, core, chat, before, order)
     data = {"run": run_id, "status": order.status, "exit_status": order.exit_status, "error": failed}
     parent_id = before.id if before is not None else None
@@ -87,6 +85,13 @@ def turn_ended(db: Session, core: Core, order: Order) -> None:
             chat.compact = None
         for step in compactions_of(db, run_id):
             write_entry(db, core, chat, "compaction", parent_id=turn.id, data=_of_compaction(step))
+
+
+def is_left_out(order: Order) -> bool:
+    """Whether the ended order's turn is in no conversation, because its model could not be reached in the end."""
+    # After a task's turn, the next one sees none of its messages, only the files that it left.
+    said = order.task_id is None
+    return said and order.status == OrderStatus.FAILED and order.exit_status == ExitStatus.MODEL_ERROR
 
 
 def compacted(db: Session, order: Order, step: CompactionStep) -> None:

@@ -52,6 +52,21 @@ def make_pending(db: Session, numbers: Sequence[int]) -> list[int]:
     return found
 
 
+def make_turn_pending(db: Session, order: Order) -> None:
+    """Let the unanswered comments that the ended order received be sent again: no later turn sees them.
+
+    They still name the order: if it runs again, they are sent with it (`send_turn_again`), unless they were changed.
+    """
+    unanswered = ReviewComment.sent_order_id == order.id, ReviewComment.verdict.is_(None)
+    db.execute(update(ReviewComment).where(*unanswered).values(sent_at=None))
+
+
+def send_turn_again(db: Session, core: Core, order: Order) -> None:
+    """The order runs again: the comments in its prompt and messages that are still pending are sent with it."""
+    pending = ReviewComment.sent_order_id == order.id, ReviewComment.sent_at.is_(None)
+    db.execute(update(ReviewComment).where(*pending).values(sent_at=core.clock.now()))
+
+
 def note_answer(db: Session, core: Core, order: Order, place: tuple[Run, int], step: ReviewAnswerStep) -> None:
     """Record the agent's answer. Comments that the order does not carry are ignored, and so are second answers."""
     known = {row.id: row for row in _carried(db, order, way_of(db, order))}
@@ -90,7 +105,7 @@ def unsettled(db: Session, order_id: str) -> int:
 def _carried(db: Session, order: Order, way: Sequence[SessionEntry]) -> list[ReviewComment]:
     """The comments that were sent to the order or to earlier turns of its conversation."""
     orders = [order.id, *(entry.order_id for entry in way if entry.order_id is not None)]
-    sent = select(ReviewComment).where(ReviewComment.sent_order_id.in_(orders))
+    sent = select(ReviewComment).where(ReviewComment.sent_order_id.in_(orders), ReviewComment.sent_at.is_not(None))
     return list(db.scalars(sent.order_by(ReviewComment.number.desc()).limit(MOST)))[::-1]
 
 

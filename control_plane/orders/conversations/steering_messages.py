@@ -16,8 +16,9 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
 from control_plane.drones.inbox import notify_drone
+from control_plane.orders.conversations.entries import is_left_out
 from control_plane.orders.conversations.resumption import path_expected, path_of_next
-from control_plane.orders.conversations.review_answers import comments_in_message, make_pending
+from control_plane.orders.conversations.review_answers import comments_in_message, make_pending, make_turn_pending
 from control_plane.orders.conversations.run_paths import Segment, path_to, run_that_speaks
 from shared.control import Say, TakeBack
 from shared.states import OrderStatus
@@ -103,12 +104,15 @@ def note_taken_back(db: Session, core: Core, order: Order, messages: Sequence[st
 
 
 def take_back_unread_reviews(db: Session, core: Core, order: Order) -> None:
-    """After the end of the order: what its conversation lacks of reviews is pending again, and no later run of the
-    order receives it.
+    """After the end of the order: what its conversation lacks of reviews is pending again.
+
+    No later run of the order receives it as a message. What the order's own turn has is sent again with it.
     """
     if words := _words(db, order.id):
         left = _without_delivered(db, words, _path_of_turn(db, order))
         _set_taken_back(db, core, make_pending(db, [word.number for word in left]))
+    if is_left_out(order) or run_that_speaks(db, order) is None:
+        make_turn_pending(db, order)
 
 
 def _set_taken_back(db: Session, core: Core, numbers: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from control_plane.db.projects import Provider
 from control_plane.db.reviews import ReviewComment
 from control_plane.db.sessions import ChatSession
 from control_plane.operations import projects, sessions
-from control_plane.operations.orders import message_queue, reading
+from control_plane.operations.orders import message_queue, reading, retrying
 from control_plane.operations.orders.canceling import cancel
 from control_plane.operations.reviews import commenting
 from control_plane.orders.ending import Ending, finish, requeue
@@ -218,6 +218,28 @@ def test_a_review_that_no_model_has_read_when_its_order_ends_can_be_sent_again(
     # A run that resumes the order receives it no more: the author sends it again.
     assert message_queue.list_(core, mila, order) == []
     assert "Too late" in send(core, mila, order).prompt
+
+
+@pytest.mark.parametrize(
+    ("steps", "exit_status"),
+    [([], "refused"), ([UserStep(text="the review", source="prompt")], "model_error")],
+    ids=["not_begun", "no_model"],
+)
+def test_a_review_whose_order_ends_before_its_agent_answers_is_pending_until_that_order_runs_again(
+    core: Core, mila: Caller, order: str, steps: list[UserStep], exit_status: str
+) -> None:
+    made, other = comment(core, mila, order), comment(core, mila, order, "This needs a test")
+    receiver = send(core, mila, order).id
+    report(core, start_run(core, receiver), steps)
+    with core.database.write() as db:
+        finish(db, core, db.get_one(Order, receiver), FAILED, Ending(exit_status, RunEnd(detail="no answer")))
+    assert [(each.status, each.sent_to) for each in listed(core, mila, order)] == [("pending", None)] * 2
+    commenting.edit(core, mila, order, other.id, ReviewCommentEdit(text="This needs two tests"))
+    retrying.retry(core, mila, receiver)
+    # The prompt has the first one as it is.
+    again = [(each.id, each.status, each.sent_to) for each in listed(core, mila, order)]
+    assert again == [(made.id, "sent", receiver), (other.id, "pending", None)]
+    assert [each.id for each in order_as_sent(core, receiver).review] == [made.id]
 
 
 def test_a_review_whose_message_is_taken_back_is_pending_again(core: Core, admin: Caller, mila: Caller) -> None:

@@ -25,7 +25,7 @@ from control_plane.web.diffs.labels import path_key
 from control_plane.web.live.topics import TOPICS
 from shared.blobs import digest
 from shared.errors import Conflict
-from shared.events import CheckpointStep, ReviewAnswerStep
+from shared.events import CheckpointStep, ReviewAnswerStep, UserStep
 from tests.support import wait_until
 from tests.support.fleet import Api, Doc, PlayedRun
 from tests.support.patches import SMALL, deliver, many_lines, report
@@ -306,6 +306,7 @@ def test_threads_of_earlier_turns_stand_where_their_lines_are_now_and_the_next_u
         second = run.drone.take(dict(api.client.call(SEND, SendReviewRequest(), order_id=first)))
         add(api, first, "not sent", path="calc.py")
         ids = {each["text"]: each["id"] for each in api.client.call(LIST, order_id=first)}
+        second.step(UserStep(text="the review", source="prompt"))
         second.step(ReviewAnswerStep(comment=ids["kept"], verdict="done"))
         second.step(ReviewAnswerStep(comment=ids["both lines"], verdict="asks", text="Which?"))
         deliver(api, second, TWO, BOTH + many_lines(1, 3))
