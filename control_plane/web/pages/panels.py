@@ -107,7 +107,7 @@ def show_log(  # noqa: PLR0913, PLR0917 - the parts of an address
         "matches": None,
         "parts": [],
         "first": first,
-        "page_lines": PAGE_LINES,
+        "previous": _first_of_page(log, first - 1),
     }
     if text:
         matches = search(core, caller, order.id, text, after)
@@ -123,8 +123,14 @@ def show_log(  # noqa: PLR0913, PLR0917 - the parts of an address
 def _first(log: OrderLog, line: int, call: int, *, at_end: bool) -> int:
     """The first line of the page."""
     of_call = next((part.first for part in log.parts if part.seq >= call), 1) if call else 0
-    wanted = line or of_call or (log.lines - PAGE_LINES + 1 if at_end else 1)
+    wanted = line or of_call or (_first_of_page(log, log.lines) if at_end else 1)
     return max(1, min(wanted, log.lines))
+
+
+def _first_of_page(log: OrderLog, last: int) -> int:
+    """The first line of the page that ends with this one."""
+    parts = log.parts[: log.part_with(last) + 1][-MOST_PARTS:]
+    return max(1, last - PAGE_LINES + 1, *(part.first for part in parts[:1]))
 
 
 def _parts(core: Core, caller: Caller, order_id: str, log: OrderLog, first: int) -> list[ShownPart]:

@@ -23,6 +23,7 @@ from control_plane.orders.scores import Candidate, Usual, score
 from control_plane.web.conversation.view import view_of_order
 from control_plane.web.conversation.window import MOST_STEPS
 from control_plane.web.pages.conversation_page import MOST_NEWS
+from control_plane.web.pages.panels import MOST_PARTS
 from shared.blobs import digest
 from shared.errors import Invalid
 from shared.events import (
@@ -131,6 +132,26 @@ def test_the_log_has_all_outputs_with_numbers_that_stay_and_is_searched_and_page
     for words in ("1 line contain", "the &lt;b&gt;needle&lt;/b&gt;", f"{log}?line=981#L1001"):
         assert words in found
     assert 'id="L1001"' in browser.get(f"{log}?line=981").text
+
+
+def test_the_log_of_many_short_calls_ends_with_the_last_one_and_is_paged_back_to_the_first(
+    run: PlayedRun, browser: httpx.Client
+) -> None:
+    def numbers(page: str) -> list[int]:
+        return [int(each) for each in re.findall(r'id="L(\d+)"', page)]
+
+    log = f"/orders/{run.order_id}/log"
+    for number in range(2 * MOST_PARTS + 10):
+        calls(run, f"call-{number}", "short")
+    pages = [browser.get(log).text]
+    assert "data-follows" in pages[0]
+    while previous := re.search(rf'href="({log}[^"]+)">Previous<', pages[-1]):
+        pages.append(browser.get(previous[1]).text)
+    assert [numbers(page) for page in pages[:2]] == [list(range(71, 131)), list(range(11, 71))]
+    assert (numbers(pages[2])[0], len(pages)) == (1, 3)
+    last = re.findall(rf'href="({log}[^"]+)">Last<', pages[2])[0]
+    run.ends()
+    assert numbers(browser.get(last).text)[-1] == 130
 
 
 def test_a_log_in_files_and_rows_is_searched_on_from_a_line_and_counting_a_file_blocks_no_other_order(
