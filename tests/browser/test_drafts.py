@@ -96,7 +96,7 @@ def in_row(title: str, summary: str) -> Callable[[Page], Locator]:
 
 
 def on_a_line(page: Page) -> Locator:
-    number = page.locator("#file-1 a.n[aria-label='Comment on new line 41']")
+    number = page.locator(".file[data-path='src/refund.py'] a.n[aria-label='Comment on new line 41']")
     number.wait_for()
     form = page.locator("form.new-comment")
     if not form.count():

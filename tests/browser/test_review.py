@@ -21,8 +21,11 @@ from tests.support.patches import SMALL, deliver, many_lines, report
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
+GUIDE, REFUND = (f".file[data-path='{path}']" for path in ("docs/guide.md", "src/refund.py"))
+
+
 def number(page: Page, line: int, side: str = "new") -> Locator:
-    return page.locator(f"#file-1 a.n[aria-label='Comment on {side} line {line}']")
+    return page.locator(f"{REFUND} a.n[aria-label='Comment on {side} line {line}']")
 
 
 def comments(person: Person, order: str) -> list[Doc]:
@@ -38,7 +41,7 @@ def test_a_comment_is_added_edited_and_sent_by_mouse(person: Person, run: Played
     person.page.set_viewport_size({"width": width, "height": 3000})
     page = person.open(f"/orders/{order}/changes")
     page.get_by_role("button", name="Viewed: docs/guide.md").click()
-    expect(page.locator("#file-0 .l")).to_have_count(0)
+    expect(page.locator(f"{GUIDE} .l")).to_have_count(0)
     number(page, 41).click()
     if width == 1280:
         # A range, with Shift and a second click.
@@ -66,7 +69,7 @@ def dragged(page: Page) -> None:
     number(page, 39).hover()
     page.mouse.down()
     number(page, 41).hover()
-    expect(page.locator("#file-1 a.picked")).to_have_count(3)
+    expect(page.locator(f"{REFUND} a.picked")).to_have_count(3)
     page.mouse.up()
 
 
@@ -95,7 +98,7 @@ def test_a_range_is_dragged_pressed_shifted_or_tapped(
         state = person.context.storage_state(indexed_db=True)
         page = page.context.browser.new_context(has_touch=True, storage_state=state).new_page()
     page.goto(f"{person.api.url}/orders/{order}/changes")
-    expect(page.locator("#file-1 a.n").first).to_be_visible()
+    expect(page.locator(f"{REFUND} a.n").first).to_be_visible()
     select(page)
     expect(page.locator("form.new-comment")).to_have_count(1)
     page.get_by_label("Comment", exact=True).fill("All of these")
@@ -114,12 +117,13 @@ def test_the_changes_of_a_running_order_appear_and_move_on_below_an_open_comment
     number(page, 41).click()
     page.get_by_label("Comment", exact=True).fill("Use a constant")
     report(person.api, run, SMALL.replace(b"HALF_EVEN)", b"HALF_UP)"))
-    expect(page.locator("#file-1")).to_contain_text("ROUND_HALF_UP")
+    expect(page.locator(REFUND)).to_contain_text("ROUND_HALF_UP")
     expect(page.get_by_label("Comment", exact=True)).to_have_value("Use a constant")
+    page.locator(f"{GUIDE} > details > summary").click()
     report(person.api, run, b"diff --git a/a.sh b/a.sh\nold mode 100644\nnew mode 100755\n" + SMALL)
-    form = page.locator(".file[data-path='src/refund.py'] form.new-comment")
-    expect(page.locator("#file-0")).to_contain_text("a.sh")
-    expect(form.get_by_label("Comment", exact=True)).to_have_value("Use a constant")
+    expect(page.locator(".file").first).to_contain_text("a.sh")
+    expect(page.locator(REFUND).get_by_label("Comment", exact=True)).to_have_value("Use a constant")
+    assert [each.get_attribute("open") for each in page.locator(".file > details").all()] == ["", None, "", ""]
     page.get_by_role("button", name="Add comment").click()
     expect(page.locator(".comment")).to_contain_text("Use a constant")
     assert (violations(page), scrolls_sideways(page)) == ([], False)

@@ -193,7 +193,7 @@ def test_the_end_of_a_log_is_followed_until_its_reader_scrolls_up_or_opens_anoth
     changed = SMALL + many_lines(1, 80)
     report(person.api, run, changed)
     page.locator("a[data-tab=changes]").click()
-    page.locator("#file-3").wait_for()
+    page.locator(".file[data-path='src/f0.py']").wait_for()
     panel.evaluate(SCROLL, 50)
     report(person.api, run, changed.replace(b"HALF_EVEN)", b"HALF_UP)"))
     page.get_by_text("ROUND_HALF_UP").wait_for()

@@ -41,6 +41,14 @@ def path_key(path: str) -> str:
     return sha256(path.encode("utf-8", "replace")).hexdigest()[:8]
 
 
+def section_id(file: FilePatch) -> str:
+    """The id of a file's part of the page, which it keeps when another file comes before it.
+
+    A file that became a symlink is in the patch twice: as it was deleted, and as it was added.
+    """
+    return f"file-{path_key(file.path)}{'-old' if file.kind == 'deleted' else ''}"
+
+
 def _mode_change(file: FilePatch) -> str:
     old, new = file.old_mode, file.new_mode
     if {old, new} == {"100644", EXECUTABLE}:

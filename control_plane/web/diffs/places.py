@@ -14,7 +14,7 @@ from control_plane.contract.declarations.reviews import ReviewCommentDocument
 from control_plane.core.patches.patch import FilePatch
 from control_plane.web.diffs.code_text import attribute
 from control_plane.web.diffs.following import Follower, Standing
-from control_plane.web.diffs.labels import path_key
+from control_plane.web.diffs.labels import path_key, section_id
 from control_plane.web.diffs.shown import ShownFile
 
 Side = Literal["old", "new"]
@@ -33,6 +33,8 @@ class CommentPlace:
     start: int | None = None
     """None: the whole file."""
     end: int | None = None
+    section: str = ""
+    """The id of the file's part of the page."""
 
     @property
     def file(self) -> str:
@@ -172,7 +174,8 @@ def _place(found: re.Match[str] | None, files: Sequence[FilePatch]) -> CommentPl
         return None
     # A file that became a symlink is in the patch twice: as it was deleted, then as it was added.
     file = of_path[0 if side == "old" else -1]
+    place = CommentPlace(file.index, file.path, section=section_id(file))
     if not start or not int(start):
-        return CommentPlace(file.index, file.path)
+        return place
     first = int(start)
-    return CommentPlace(file.index, file.path, "old" if side == "old" else "new", first, max(first, int(end or first)))
+    return replace(place, side="old" if side == "old" else "new", start=first, end=max(first, int(end or first)))

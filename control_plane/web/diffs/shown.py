@@ -11,7 +11,7 @@ from markupsafe import Markup
 from control_plane.core.patches.hunks import Line, Sign, lines_of
 from control_plane.core.patches.patch import FilePatch
 from control_plane.web.diffs.code_text import attribute, code_html
-from control_plane.web.diffs.labels import labels_of, path_key, shown_path
+from control_plane.web.diffs.labels import labels_of, path_key, section_id, shown_path
 from control_plane.web.diffs.rows import Cell, DiffRow, View, groups_of, without_space
 from control_plane.web.diffs.syntax import Spans, colours_of, language_of
 
@@ -83,6 +83,10 @@ class ShownFile:
     @property
     def key(self) -> str:
         return path_key(self.file.path)
+
+    @property
+    def id(self) -> str:
+        return section_id(self.file)
 
     @property
     def places(self) -> set[tuple[str, int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from control_plane.core.patches.patch import FilePatch
-from control_plane.web.diffs.labels import shown_path
+from control_plane.web.diffs.labels import section_id, shown_path
 
 MOST = 100
 """Files that the tree names; a filter finds the others."""
@@ -22,6 +22,11 @@ class TreeFile:
     file: FilePatch
     is_viewed: bool
     comments: int
+
+    @property
+    def id(self) -> str:
+        """Of its part of the page."""
+        return section_id(self.file)
 
 
 @dataclass(frozen=True)

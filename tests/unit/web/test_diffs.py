@@ -214,8 +214,10 @@ def test_of_a_file_that_became_a_symlink_a_place_is_in_the_part_that_has_its_sid
     deleted = HEAD.replace(b"--- ", b"deleted file mode 100644\n--- ") + b"@@ -1 +0,0 @@\n-a\n"
     added = HEAD.replace(b"--- ", b"new file mode 120000\n--- ") + b"@@ -0,0 +1 @@\n+b\n"
     files, key = read_patch(deleted + added), path_key("x")
-    found = {side: place_written(f"{key}:{side}:1", files) for side in ("old", "new")}
-    assert {side: place.index for side, place in found.items() if place} == {"old": 0, "new": 1}
+    found = [place_written(f"{key}:{side}:1", files) for side in ("old", "new")]
+    ids = [each.id for each in shown_files(files, DiffOptions())]
+    assert len(set(ids)) == 2
+    assert [(place.index, place.section) for place in found if place] == list(enumerate(ids))
 
 
 def test_thousands_of_files_are_paged() -> None:
