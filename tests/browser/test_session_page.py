@@ -13,6 +13,8 @@ from control_plane.db.drones import InboxMessage
 from control_plane.web.live import topics
 from shared.events import (
     ApprovalStep,
+    Body,
+    CommentStep,
     DecisionStep,
     ReasoningStep,
     TodoItem,
@@ -232,6 +234,35 @@ def test_a_long_turn_keeps_its_newest_part_and_pages_back_and_who_scrolled_up_st
     page.locator("#jump").click()
     page.locator("#jump").wait_for(state="hidden")
     assert talk.evaluate("talk => talk.scrollTop") > 500
+
+
+RESULT, COMMENT = ToolResultStep(call_id="long", output="done", return_code=0), CommentStep(text="one more")
+
+
+@pytest.mark.browser
+@pytest.mark.long
+@pytest.mark.parametrize("steps", [[RESULT, COMMENT], [COMMENT, RESULT]])
+def test_a_long_turn_keeps_a_call_with_what_was_recorded_before_its_result(
+    person: Person, run: PlayedRun, steps: list[Body]
+) -> None:
+    for number in range(39):
+        run.says(f"message {number}")
+    calls(run, "short")
+    run.step(ToolCallStep(call_id="long", tool="shell", arguments={"command": "run long"}))
+    for number in range(79):
+        run.step(CommentStep(text=f"comment {number}"))
+    page = person.open(f"/orders/{run.order_id}")
+    blocks = page.locator("#blocks > *")
+    expect(blocks).to_have_count(120)
+    for step in steps:
+        run.step(step)
+        expect(page.locator("#conversation")).to_have_attribute("data-last", str(run.last))
+    expect(blocks).to_have_count(81)
+    expect(blocks.first).to_have_class("calls")
+    page.get_by_role("link", name="Show earlier").click()
+    expect(blocks).to_have_count(121)
+    firsts = blocks.evaluate_all("all => all.map(each => Number(each.dataset.first))")
+    assert firsts == sorted(set(firsts))
 
 
 @pytest.mark.browser

@@ -116,7 +116,7 @@ export async function merge(old, fresh) {
     const known = /** @type {HTMLElement | undefined} */ ([...old.children].find((child) => child.id === each.id));
     if ("gone" in each.dataset) known?.remove();
     else if (!known) added.push(each);
-    else if ("partial" in each.dataset) await merge(known, each);
+    else if ("partial" in each.dataset) { await merge(known, each); known.dataset.last = each.dataset.last; }
     else await morph(known, each);
   }
   old.append(...added);
@@ -144,12 +144,21 @@ async function showEarlier(link) {
 
 /** Drop the beginning of a conversation that grew for long; it comes back by "Show earlier". */
 export function trimBlocks() {
-  const blocks = document.getElementById("blocks");
-  const extra = (blocks?.children.length ?? 0) - KEPT_BLOCKS;
-  if (!blocks || !page || extra <= KEPT_BLOCKS / 2) return;
-  for (const old of [...blocks.children].slice(0, extra)) old.remove();
-  const { order, first } = /** @type {HTMLElement} */ (blocks.firstElementChild).dataset;
+  const blocks = /** @type {HTMLElement[]} */ ([...(document.getElementById("blocks")?.children ?? [])]);
+  let cut = blocks.length - KEPT_BLOCKS;
+  if (!page || cut <= KEPT_BLOCKS / 2) return;
+  // A call is not separated from what was recorded before its result, which may still come.
+  while (blocks.slice(0, cut).some((each) => each.dataset.order === blocks[cut].dataset.order && lastOf(each) > Number(blocks[cut].dataset.first))) cut -= 1;
+  if (!cut) return;
+  const { order, first } = blocks[cut].dataset;
+  for (const old of blocks.slice(0, cut)) old.remove();
   const link = element("a", { className: "button", href: `?before=${order}.${first}`, textContent: "Show earlier" });
   link.dataset.earlier = `/orders/${page.dataset.order}/earlier?before=${order}.${first}`;
   document.getElementById("earlier")?.replaceChildren(link);
+}
+
+/** The last step of a block, infinite where later steps can change it. @param {HTMLElement} block */
+function lastOf({ dataset }) {
+  const isOpen = dataset.order === page?.dataset.order && Number(dataset.first) > Number(page?.dataset.resume);
+  return isOpen ? Infinity : Number(dataset.last);
 }
