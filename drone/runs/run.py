@@ -341,7 +341,8 @@ class _Run:
 def _push_stored_work(order: WorkOrder, context: RunContext) -> Outcome:
     """Push the stored work of an order that ended without a push, such as a race's winner, and record the result.
 
-    Raises OrderError (`E-PUSH-STORED`) if its branch is not on the remote, and like `Workspaces.prepare`.
+    Raises OrderError (`E-PUSH-STORED`) if its branch is not on the remote, Preempted if the end of the run kept it from
+    being pushed, and like `Workspaces.prepare`.
     """
     wanted = order.push
     if wanted is None:
@@ -353,6 +354,8 @@ def _push_stored_work(order: WorkOrder, context: RunContext) -> Outcome:
     # Without the branch: a report names branches of its own order alone, and this one is another order's.
     context.recorder.record(delivered.model_copy(update={"branch": None, "head_commit": None}))
     if not delivered.pushed:
+        # A run that is to end waits for no remote: after a stop of the drone, another run does.
+        context.controls.check_end()
         raise OrderError(
             f"the branch {wanted.branch} could not be pushed",
             code="E-PUSH-STORED",

@@ -17,6 +17,7 @@ from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.context import CheckpointPart, CheckpointStore, MakeModel, RunContext
 from drone.runs.controls import RunControls
+from drone.runs.delivery import Pushing
 from drone.runs.provider_keys import litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
@@ -98,6 +99,7 @@ class Bench:
         self.refuse_url: Exception | None = None
         self.refuse_blobs: Exception | None = None
         self.while_storing: Callable[[], None] = lambda: None
+        self.pushing: Pushing | None = None
         self.policy = Policy()
         self.sandbox = choose("none", os.environ)
         self.on_doing: Callable[[str], object] = lambda _: None
@@ -172,7 +174,7 @@ class Bench:
                 sandbox=sandbox,
                 workspaces=lambda: Workspaces(self.workspaces, environment, sandbox),
                 store=self,
-                pushing=None,
+                pushing=self.pushing,
                 log_dir=self.directory / "logs",
                 make_model=make_model,
                 check_url=self._check_url,

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from drone.runs.blobs import Grant
+from drone.runs.delivery import Pushing
 from drone.runs.pipe import EndRun
 from shared.budgets import Money
 from shared.clock import SystemClock
 from shared.control import Decide
 from shared.errors import Forbidden, Unreachable
 from shared.events import ApprovalStep, CommentStep, Delivered, ErrorStep, Prepared, RunEnded, UserStep, VerifyStep
+from shared.names import new_id
+from shared.outcome import Verification
 from shared.plans import PlanProgress
+from shared.work_order import Base, PushWork
 from tests.support.extensions import write
+from tests.support.repositories import git
 from tests.support.runs import Bench, said, shell
 from tests.support.sandboxes import ending_from_outside
 from tests.support.scripted import ScriptedFactory, says
@@ -191,6 +199,25 @@ def test_a_refusal_a_store_that_is_away_and_a_cancel_are_no_fault_of_the_order(
     end = bench.run(server.url)
     assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
     assert (end.receipt is not None, len(server.requests)) == (True, 2)
+
+
+class NoGrants:
+    """A control plane that does not answer; implements `drone.runs.blobs.Pushes`."""
+
+    def ask(self, verification: Verification) -> Grant:
+        raise Unreachable("the control plane does not answer", code="E")
+
+
+def test_a_push_of_stored_work_that_a_stop_of_the_drone_breaks_off_goes_back_to_the_queue(bench: Bench) -> None:
+    head = git(bench.directory / "remote.git", "rev-parse", "HEAD")
+    bench.change(purpose="push", push=PushWork(order=new_id(), branch="work", work=Base(commit=head)))
+    bench.pushing = Pushing(NoGrants(), bench.controls.lease, SystemClock(), patience=0)
+    end = bench.run("")
+    assert (end.order_at_fault, bench.last(ErrorStep).code) == (True, "E-PUSH-STORED")
+    stop: Callable[[str], None] = lambda _: bench.controls.receive(EndRun(wish="stop", reason="the drone stops"))  # noqa: E731
+    bench.pushing = replace(bench.pushing, wish=lambda: bench.controls.wish, say=stop, patience=60)
+    end = bench.run("")
+    assert (end.status, end.give_back, end.order_at_fault) == ("preempted", True, False)
 
 
 def test_a_run_that_was_denied_more_steps_ends_also_without_a_plan(bench: Bench, scripted: ScriptedFactory) -> None:
