@@ -29,8 +29,7 @@ def proxy_of(url: str, environ: Mapping[str, str]) -> Proxy | None:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"}:
         return None
-    excepted = environ.get("no_proxy", environ.get("NO_PROXY", ""))
-    if _is_excepted(parts.hostname or "", excepted):
+    if is_excepted(parts.hostname or "", environ):
         return None
     for name in (f"{parts.scheme}_proxy", "all_proxy"):
         for variable in (name, name.upper()):
@@ -39,8 +38,9 @@ def proxy_of(url: str, environ: Mapping[str, str]) -> Proxy | None:
     return None
 
 
-def _is_excepted(host: str, names: str) -> bool:
-    """Whether NO_PROXY names the host, or a domain that it is in."""
+def is_excepted(host: str, environ: Mapping[str, str]) -> bool:
+    """Whether NO_PROXY names the host, in lower case, or a domain that it is in."""
+    names = environ.get("no_proxy", environ.get("NO_PROXY", ""))
     entries = (each.strip().lower().lstrip(".") for each in names.split(","))
     return any(each in {"*", host} or (each and host.endswith(f".{each}")) for each in entries)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from drone.sandbox.network.access import NetworkAccess, Resolve, resolve
+from shared.addresses import is_one_of, own_addresses
+from shared.proxies import is_excepted
 
 CONNECT_SECONDS = 20.0
 _LARGEST_HEAD = 64 * 1024
@@ -21,13 +24,14 @@ class Gateway:
     def __init__(self, access: NetworkAccess, environ: Mapping[str, str], resolve: Resolve = resolve) -> None:
         """`environ`: the drone's own environment, which may name a proxy of the owner's network."""
         self.access = access
+        self._environ = environ
         self._owners = _owners_proxy(environ)
         self._resolve = resolve
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connected socket. Raises Refusal where the policy does not allow it, and OSError where nothing answers."""
         addresses = self.access.addresses(host, port, self._resolve)
-        if self._owners is not None:
+        if self._owners is not None and not self._goes_past_proxy(host, addresses):
             # By the checked address, so that the other proxy's resolver does not decide; the name is in the TLS hello.
             return _through(self._owners, addresses[0], port)
         failure: OSError = OSError("no address")
@@ -37,6 +41,14 @@ class Gateway:
             except OSError as error:
                 failure = error
         raise failure
+
+    def _goes_past_proxy(self, host: str, addresses: Sequence[str]) -> bool:
+        """Whether NO_PROXY names the host, or it is this machine, where the proxy would reach its own one instead."""
+        if is_excepted(host.rstrip(".").lower(), self._environ):
+            return True
+        own = own_addresses()
+        found = (ipaddress.ip_address(each.partition("%")[0]) for each in addresses)
+        return any(each.is_loopback or is_one_of(each, own) for each in found)
 
 
 def _through(owners: _OwnersProxy, address: str, port: int) -> socket.socket:

@@ -1,15 +1,18 @@
-"""What the proxy of the commands passes on: to the host that was allowed, as that host."""
+"""What the proxy of the commands passes on: to the host that was allowed, as that host, and until the run ends."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
 from drone.sandbox.network import Gateway, NetworkAccess
+from drone.sandbox.network import gateway as ways_out
 from drone.sandbox.network.proxy import Proxy
+from tests.support.web_pages import page, page_server
 
 LIMIT = 60.0
 
@@ -68,3 +71,23 @@ def test_a_line_end_that_hides_a_header_is_refused(proxy: tuple[str, int], serve
         with socket.create_connection(proxy, LIMIT) as client:
             client.sendall(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\n" % (port, hidden))
             assert client.recv(65536).startswith(b"HTTP/1.1 403 "), hidden
+
+
+PUBLIC, INSIDE, OWN = "93.184.216.34", "255.255.255.255", "224.0.0.1"
+"""Nothing accepts connections at the last two, whatever the machine's network."""
+
+
+def test_the_owners_proxy_is_not_used_for_what_no_proxy_names_nor_for_this_machine(
+    server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"public.example": PUBLIC, "git.inside.example": INSIDE, "own.example": OWN, "local.example": "127.0.0.1"}
+    monkeypatch.setattr(ways_out, "own_addresses", lambda: frozenset({ipaddress.ip_address(OWN)}))
+    with page_server({f"{PUBLIC}:443": page("", status="503 Service Unavailable")}) as owners:
+        environ = {"https_proxy": f"http://{owners.place}", "NO_PROXY": "other.example, inside.example"}
+        gateway = Gateway(NetworkAccess("host"), environ, lambda host, _port: [known[host.lower()]])
+        for host in ("public.example", "Git.Inside.example", "own.example"):
+            with suppress(OSError):
+                gateway.connect(host, 443)
+        with gateway.connect("local.example", server.getsockname()[1]):
+            server.accept()[0].close()
+    assert [each.split(" ")[1] for each in owners.requests] == [f"{PUBLIC}:443"]
