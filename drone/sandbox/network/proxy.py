@@ -7,15 +7,19 @@ import logging
 import select
 import socket
 import threading
+import time
 from dataclasses import dataclass
+from itertools import chain
 from urllib.parse import urlsplit
 
 from drone.sandbox.network.access import Refusal
-from drone.sandbox.network.gateway import CONNECT_SECONDS, Gateway
+from drone.sandbox.network.gateway import Gateway
 
 LARGEST_HEAD = 64 * 1024
 HEAD_SECONDS = 30.0
 IDLE_SECONDS = 600.0
+CLOSE_SECONDS = 1.0
+"""For all connections together to end: a run that was canceled has little time to store its work."""
 MAX_CONNECTIONS = 128
 MAX_REFUSALS = 20
 """Kept for the result of one command."""
@@ -45,7 +49,8 @@ class Proxy:
         self._gateway = gateway
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._lock = threading.Lock()
-        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._connections: dict[threading.Thread, list[socket.socket]] = {}
+        self._closed = False
         self._refused: list[str] = []
         self._thread = threading.Thread(target=self._accept, name="network proxy", daemon=True)
 
@@ -53,17 +58,17 @@ class Proxy:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, and break all connections off."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._listener.close()
+        """Stop, and break all connections off. What is still waiting for its server ends later, and sends nothing."""
         with self._lock:
+            self._closed = True
             connections = dict(self._connections)
-        for thread, connection in connections.items():
+        for each in (self._listener, *chain.from_iterable(connections.values())):
             with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            thread.join(CONNECT_SECONDS)
+                each.shutdown(socket.SHUT_RDWR)
+        until = time.monotonic() + CLOSE_SECONDS
+        for thread in (self._thread, *connections):
+            thread.join(max(0.0, until - time.monotonic()))
+        self._listener.close()
 
     def take_refused(self) -> tuple[str, ...]:
         """What was refused since the last time, without repetitions."""
@@ -85,8 +90,11 @@ class Proxy:
                 return  # closed
             thread = threading.Thread(target=self._serve, args=(connection,), name="network proxy", daemon=True)
             with self._lock:
-                self._connections[thread] = connection
-            thread.start()
+                if self._closed:
+                    connection.close()
+                    return
+                self._connections[thread] = [connection]
+                thread.start()
 
     def _serve(self, client: socket.socket) -> None:
         try:
@@ -113,12 +121,20 @@ class Proxy:
             client.sendall(_response("502 Bad Gateway", f"the server cannot be reached: {error.strerror or error}\n"))
             return
         with server:
+            if not self._add(server):
+                return
             if request.head:
                 server.sendall(request.head + request.rest)
             else:
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 server.sendall(request.rest)
             _copy_both_ways(client, server)
+
+    def _add(self, server: socket.socket) -> bool:
+        """Let `close` break this connection off as well. Returns whether that is still to come."""
+        with self._lock:
+            self._connections[threading.current_thread()].append(server)
+            return not self._closed
 
 
 def _read(client: socket.socket) -> _Request:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
 from drone.sandbox.network import Gateway, NetworkAccess
 from drone.sandbox.network import gateway as ways_out
-from drone.sandbox.network.proxy import Proxy
+from drone.sandbox.network.proxy import MAX_CONNECTIONS, Proxy
+from tests.support import wait_until
 from tests.support.web_pages import page, page_server
 
 LIMIT = 60.0
@@ -19,17 +21,23 @@ LIMIT = 60.0
 
 @pytest.fixture
 def server() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=MAX_CONNECTIONS) as listener:
         listener.settimeout(LIMIT)
         yield listener
 
 
+def started(gateway: Gateway) -> tuple[Proxy, tuple[str, int]]:
+    """A proxy, and its address."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=MAX_CONNECTIONS)
+    proxy = Proxy(listener, gateway)
+    proxy.start()
+    return proxy, listener.getsockname()
+
+
 @pytest.fixture
 def proxy() -> Iterator[tuple[str, int]]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    proxy = Proxy(listener, Gateway(NetworkAccess("host"), {}))
-    proxy.start()
-    yield listener.getsockname()
+    proxy, address = started(Gateway(NetworkAccess("host"), {}))
+    yield address
     proxy.close()
 
 
@@ -91,3 +99,55 @@ def test_the_owners_proxy_is_not_used_for_what_no_proxy_names_nor_for_this_machi
         with gateway.connect("local.example", server.getsockname()[1]):
             server.accept()[0].close()
     assert [each.split(" ")[1] for each in owners.requests] == [f"{PUBLIC}:443"]
+
+
+def threads_of_proxies() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "network proxy"]
+
+
+def asking(address: tuple[str, int], server: socket.socket) -> socket.socket:
+    """A client whose request for a page of the server was sent."""
+    client = socket.create_connection(address, LIMIT)
+    client.sendall(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % server.getsockname()[1])
+    return client
+
+
+def test_the_end_of_a_run_ends_its_connections_also_to_a_server_that_never_answers(server: socket.socket) -> None:
+    proxy, address = started(Gateway(NetworkAccess("host"), {}))
+    with asking(address, server), server.accept()[0] as connection:
+        connection.settimeout(LIMIT)
+        assert connection.recv(65536).startswith(b"GET / ")
+        proxy.close()
+        wait_until(lambda: not threads_of_proxies())
+        assert connection.recv(65536) == b""
+
+
+class SlowGateway(Gateway):
+    """Connects to nothing until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__(NetworkAccess("host"), {})
+        self.asked: list[str] = []
+        self.released = threading.Event()
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        self.asked.append(host)
+        self.released.wait(LIMIT)
+        return super().connect(host, port)
+
+
+def test_the_end_of_a_run_waits_for_no_connection_and_sends_nothing_afterwards(server: socket.socket) -> None:
+    gateway = SlowGateway()
+    proxy, address = started(gateway)
+    with ExitStack() as stack:
+        for _ in range(MAX_CONNECTIONS):
+            stack.enter_context(asking(address, server))
+        wait_until(lambda: len(gateway.asked) == MAX_CONNECTIONS)
+        proxy.close()
+        assert len(threads_of_proxies()) >= MAX_CONNECTIONS
+        gateway.released.set()
+        for _ in range(MAX_CONNECTIONS):
+            with server.accept()[0] as connection:
+                connection.settimeout(LIMIT)
+                assert connection.recv(65536) == b""
+    wait_until(lambda: not threads_of_proxies())
