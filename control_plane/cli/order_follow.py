@@ -17,8 +17,8 @@ from shared.terminal.run_screen import RunScreen, Spoken
 Doc = dict[str, Any]
 _SPOKEN: dict[str, Spoken] = {"assistant": "text", "reasoning": "thinking"}
 """What the model says, by the kind of step."""
-_CUTS = {"retry", "error", "run_started", "resumed"}
-"""Steps after which the model begins its message again."""
+_CUTS = {"retry", "error", "user", "approval", "run_started", "resumed"}
+"""Steps after which the model begins another message."""
 _RUNNING = {"running", "canceling"}
 
 

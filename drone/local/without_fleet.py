@@ -14,7 +14,7 @@ from drone.runs.stop_requests import Wish
 from shared.blobs import digest
 from shared.durations import clock_label
 from shared.errors import NotFound, Preempted
-from shared.events import AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep, RunEnded
+from shared.events import ApprovalStep, AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep, RunEnded, UserStep
 from shared.outcome import ExitStatus, Outcome
 from shared.terminal.output import Style, line_width, printable
 from shared.terminal.run_screen import RunScreen
@@ -121,7 +121,7 @@ class TerminalLink:
                 self._screen.message("text", body.text)
             case ReasoningStep():
                 self._screen.message("thinking", body.text)
-            case RetryStep() | ErrorStep():
+            case RetryStep() | ErrorStep() | UserStep() | ApprovalStep():
                 self._screen.cut()
                 self._screen.lines(self._calls.lines(body))
             case RunEnded():

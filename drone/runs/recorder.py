@@ -14,7 +14,17 @@ from drone.agent.values import DeltaKind, RawAnswer, WaitsFor
 from drone.reporting.event_size import fit
 from drone.reporting.journal import Journal
 from drone.runs.pipe import Link
-from shared.events import AssistantStep, Body, CheckpointStep, CommentStep, ErrorStep, ReasoningStep, RetryStep
+from shared.events import (
+    ApprovalStep,
+    AssistantStep,
+    Body,
+    CheckpointStep,
+    CommentStep,
+    ErrorStep,
+    ReasoningStep,
+    RetryStep,
+    UserStep,
+)
 from shared.messages import Message
 from shared.names import new_id
 from shared.redaction import Redactor, StreamRedactor, known
@@ -22,7 +32,7 @@ from shared.redaction import Redactor, StreamRedactor, known
 SHOWN_OF_DOING = 160
 """Characters; the rest of a long command adds no information."""
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
-_ENDS_MESSAGE = (AssistantStep, RetryStep, ErrorStep)
+_ENDS_MESSAGE = (AssistantStep, RetryStep, ErrorStep, UserStep, ApprovalStep)
 """Events after which the model's live text is that of another message."""
 _BESIDE = (CheckpointStep, CommentStep)
 """Events that may be recorded while the model writes: its text is not complete, and half a secret stays held back."""

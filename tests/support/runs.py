@@ -73,6 +73,8 @@ class KeptLink:
 
     def __init__(self, on_doing: Callable[[str], object] = lambda _: None) -> None:
         self.said: list[tuple[str, str]] = []
+        self.offsets: list[int | None] = []
+        """Of the live text."""
         self.on_doing = on_doing
 
     def recorded(self) -> None:
@@ -80,6 +82,7 @@ class KeptLink:
 
     def delta(self, kind: DeltaKind, text: str, after_seq: int = 0, offset: int | None = None) -> None:
         self.said.append((kind, text))
+        self.offsets.append(offset)
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:
         self.said.append(("doing", text))

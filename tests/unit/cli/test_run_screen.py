@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from control_plane.cli.order_follow import OrderEvents, StatusLine
+from control_plane.cli.step_lines import StepLines
 from shared.terminal.run_screen import RunScreen
 from tests.support import wait_until
 from tests.support.terminals import Terminal, terminal
@@ -61,6 +63,20 @@ def test_a_message_that_was_broken_off_stays_as_far_as_it_came() -> None:
         run.piece("text", "I begin", 0)
         run.message("text", "I begin")
     assert screen.lines == ["I be", "! model call failed; retrying", "I begin"]
+
+
+def test_what_breaks_a_message_off_stands_between_it_and_the_next_one() -> None:
+    said = {"kind": "user", "text": "Stop.", "source": "steer"}
+    asked = {"kind": "approval", "call_id": "time-1", "tool": "run", "why": "The time limit is reached"}
+    for step, line in ((said, "» Stop."), (asked, "time limit")):
+        with terminal() as (screen, stream), RunScreen(stream) as run:
+            events = OrderEvents(run, StatusLine(), StepLines())
+            events.show("delta", {"kind": "text", "text": "I be", "offset": 0})
+            events.show("step", step)
+            events.show("delta", {"kind": "text", "text": "I begin", "offset": 0})
+            events.show("step", {"kind": "assistant", "text": "I begin"})
+        (between,) = (each for each in screen.lines if line in each)
+        assert screen.lines == ["I be", between, "I begin"]
 
 
 def test_the_end_of_the_output_of_a_call_moves_and_leaves_nothing_behind() -> None:

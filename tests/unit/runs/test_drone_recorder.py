@@ -10,7 +10,7 @@ import pytest
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.recorder import SHOWN_OF_DOING, JournalRecorder
-from shared.events import AssistantStep, CheckpointStep, ReasoningStep, ToolCallStep
+from shared.events import ApprovalStep, AssistantStep, CheckpointStep, ReasoningStep, ToolCallStep, UserStep
 from shared.redaction import Redactor
 from tests.support.clocks import HandClock
 from tests.support.runs import KeptLink
@@ -50,6 +50,16 @@ def test_half_a_secret_is_held_back_while_a_checkpoint_is_recorded(recorder: Jou
         assert "".join(text for _, text in link.said) == "the word is [redacted], remember it"
         # Text in flight is complete before its event is announced.
         assert link.said[-1] == ("recorded", "")
+
+
+def test_what_follows_a_message_that_a_user_or_a_question_broke_off_is_another_message(
+    recorder: JournalRecorder, link: KeptLink
+) -> None:
+    for step in (UserStep(text="Stop.", source="steer"), ApprovalStep(call_id="time-1", tool="run", why="time")):
+        recorder.delta("text", "I begin")
+        recorder.record(step)
+    # The last word is held back until the message ends.
+    assert link.offsets == [0, 2] * 2
 
 
 def test_what_the_run_does_is_one_short_line_redacted_before_it_is_cut(
