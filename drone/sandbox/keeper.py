@@ -91,12 +91,13 @@ def hold(parent: int, command: list[str]) -> int:
 def kill_descendants() -> None:
     """Kill and reap until none is left: processes forked meanwhile become our children and are seen in a later round.
 
-    The drone would adopt a remaining zombie.
+    The drone would adopt a remaining zombie. Without a sandbox, what runs as another user, such as by sudo, survives.
     """
     # Most commands leave nothing behind, and listing all processes of the machine takes longer than many commands do.
     while not _reaped_all():
-        for pid in _descendants(os.getpid()):
-            _kill(pid)
+        permitted = [_kill(pid) for pid in _descendants(os.getpid())]
+        if permitted and not any(permitted):
+            return
         time.sleep(0.002)
 
 
@@ -281,11 +282,15 @@ def _state_and_parent(pid: str) -> tuple[str, int]:
     return fields[0], int(fields[1])
 
 
-def _kill(pid: int) -> None:
-    try:  # noqa: SIM105 - see the module's imports
+def _kill(pid: int) -> bool:
+    """Returns False for a process of another user, which may not be killed."""
+    try:
         os.kill(pid, signal.SIGKILL)
+    except PermissionError:
+        return False
     except OSError:
-        pass  # it has ended, or belongs to another user
+        pass  # it has ended
+    return True
 
 
 def _reaped_all() -> bool:

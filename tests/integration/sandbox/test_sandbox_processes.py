@@ -17,9 +17,9 @@ from drone.processes.tree import MARK
 from drone.sandbox import CommandSpec, Sandbox
 from shared.errors import Preempted
 from shared.names import new_id
-from tests.support import wait_until
+from tests.support import needs, wait_until
 from tests.support.command_time import LONG, time_is_up_when
-from tests.support.sandboxes import processes_with, raise_when, sandbox_of, shell
+from tests.support.sandboxes import NOBODY, processes_with, raise_when, sandbox_of, shell
 
 pytestmark = pytest.mark.hostile
 GET_AWAY = [
@@ -160,3 +160,24 @@ def test_commands_die_with_the_process_that_ran_them(sandbox: Sandbox, tmp_path:
     drone.wait()
 
     wait_until(lambda: not processes_with(name))
+
+
+def test_a_command_ends_although_a_process_of_another_user_that_it_left_cannot_be_killed(tmp_path: Path) -> None:
+    needs("setpriv")
+    if os.geteuid() != 0:
+        pytest.skip("processes of another user can be started by root alone")
+    name, killed = number(), number()
+    script = (
+        "import os, sys; from pathlib import Path; from drone.sandbox import CommandSpec, choose; "
+        "result = choose('none', os.environ).run(CommandSpec(sys.argv[1], workspace=Path(sys.argv[2]), timeout=0)); "
+        "print(result.return_code)"
+    )
+    left = f"setpriv --reuid {NOBODY} sh -c 'echo; exec sleep {name}' > begun & setsid sleep {killed} &"
+    line = f"{left} until [ -s begun ]; do sleep 0.02; done; exit 3"
+    powerless = ["setpriv", "--bounding-set", "-kill", sys.executable, "-c", script, line, str(tmp_path)]
+    try:
+        ended = subprocess.run(powerless, check=True, capture_output=True, timeout=60)
+        assert (ended.stdout, processes_with(killed), len(processes_with(name))) == (b"3\n", [], 1)
+    finally:
+        for pid in processes_with(name):
+            os.kill(pid, signal.SIGKILL)
