@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from drone.agent.values import ToolResult
+from drone.agent.values import ToolResult, with_note
 from drone.sandbox import CommandSpec, Sandbox
 from drone.sandbox.command_lines import LONGEST_ARGUMENT
 from drone.sandbox.protocol import Check
@@ -94,7 +94,11 @@ class Search:
             return ToolResult(f"(ended after {self.seconds:g} s; search a smaller directory)", is_error=True)
         if result.return_code == file_tree.FAILED:
             raise WrongUse(f"{result.output.strip()}; fix the pattern")
-        return ToolResult(result.output, is_error=result.return_code != 0, output_bytes=result.output_bytes)
+        if result.return_code != 0:
+            note = f"(the search {result.how_it_ended})"
+            note += "".join(f"\n(limit of this drone: {each})" for each in result.reached)
+            return ToolResult(with_note(result.output, note), is_error=True, output_bytes=result.output_bytes)
+        return ToolResult(result.output, output_bytes=result.output_bytes)
 
 
 _NOTHING = {"names": "", "ignore_case": False, "context": 0, "newest_first": False}

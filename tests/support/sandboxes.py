@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -23,16 +24,16 @@ NOBODY = 65534
 
 @dataclass(frozen=True)
 class EndedFromOutside(Direct):
-    """Without a sandbox; a command that fails was ended, as `how` says: `over` or `lost`."""
+    """Without a sandbox; a command that fails was ended, as `how` says: `over` or `lost`, and what was `reached`."""
 
-    how: Mapping[str, str] = field(default_factory=dict)
+    how: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, spec: CommandSpec) -> CommandResult:
         result = super().run(spec)
         return replace(result, return_code=None, **self.how) if result.return_code else result
 
 
-def ending_from_outside(**how: str) -> Sandbox:
+def ending_from_outside(**how: Any) -> Sandbox:
     """Such a sandbox."""
     direct = choose("none", os.environ)
     return EndedFromOutside(os.environ, direct.gateway, how=how)

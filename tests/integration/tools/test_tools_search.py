@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from drone.tools.file_tree import matcher
 from drone.tools.search import Search
 from shared.errors import Preempted
 from tests.support.repositories import git, work_tree
+from tests.support.sandboxes import ending_from_outside
 from tests.support.toolboxes import Call, called, toolbox
 
 FILES = {
@@ -214,6 +216,17 @@ def test_an_expression_that_takes_for_ever_ends_with_what_was_found_or_when_the_
 
     with pytest.raises(Preempted):
         called(toolbox(tree, check=stop), "grep", pattern="def")
+
+
+def test_a_search_that_was_ended_from_outside_says_why(tree: Path) -> None:
+    ends: list[tuple[dict[str, Any], str]] = [
+        ({"over": "too much memory"}, "too much memory"),
+        ({"lost": "no sandbox"}, "no sandbox"),
+        ({"lost": "no sandbox", "reached": ("too many processes",)}, "too many processes"),
+    ]
+    for how, why in ends:
+        result = called(toolbox(tree, sandbox=ending_from_outside(**how)), "grep", pattern="(")
+        assert (result.is_error, why in result.output) == (True, True), how
 
 
 @pytest.fixture
