@@ -17,6 +17,8 @@ _INPUT = ("input_cost_per_token", "cache_creation_input_token_cost")
 _OUTPUT = ("output_cost_per_token", "output_cost_per_reasoning_token")
 _LONGER = re.compile(r"(?P<rate>\w+)_above_(?P<thousands>\d+)k_tokens")
 """The name of a rate that applies to prompts of more tokens."""
+_LISTED = ("input_cost_per_token", "output_cost_per_token", "tiered_pricing")
+"""A list entry with none of these has no price by which tokens are charged; 0 is one."""
 
 
 def listed(model: str) -> dict[str, Any]:
@@ -38,7 +40,7 @@ class Pricing:
 
     @cached_property
     def is_known(self) -> bool:
-        return self._is_set or _listed_cost(self.model, prompt_tokens=1, completion_tokens=1) is not None
+        return self._is_set or self._listed_cost(prompt_tokens=1, completion_tokens=1) is not None
 
     def usage(self, reported: Any) -> Usage:
         """Read tokens and price from litellm's usage; thinking tokens are part of the output tokens."""
@@ -65,7 +67,7 @@ class Pricing:
         rates = self._rate(_INPUT, input_tokens) * input_tokens + self._rate(_OUTPUT, input_tokens) * output_tokens
         if not self.known.get("input_cost_per_token") and self.is_known:
             # Some models are charged by other units, which litellm's own computation knows; it takes longer.
-            cost = _listed_cost(self.model, prompt_tokens=input_tokens, completion_tokens=output_tokens) or 0.0
+            cost = self._listed_cost(prompt_tokens=input_tokens, completion_tokens=output_tokens) or 0.0
             rates = max(rates, cost)
         return reserved(self._discounted(rates))
 
@@ -74,12 +76,13 @@ class Pricing:
         """The rates that apply now, to keep with the run."""
         if self.own is not None and self._is_set:
             return self.own
+        known = self.known if self.is_known else {}
         return ModelPrice(
             model=self.model,
-            input=self.known.get("input_cost_per_token"),
-            output=self.known.get("output_cost_per_token"),
-            cache_read=self.known.get("cache_read_input_token_cost"),
-            cache_write=self.known.get("cache_creation_input_token_cost"),
+            input=known.get("input_cost_per_token"),
+            output=known.get("output_cost_per_token"),
+            cache_read=known.get("cache_read_input_token_cost"),
+            cache_write=known.get("cache_creation_input_token_cost"),
             discount=self.own.discount if self.own is not None else 0.0,
         )
 
@@ -91,7 +94,7 @@ class Pricing:
         """USD, to the nanodollar; None if the price is unknown, which is not the same as 0."""
         cost = self._own_cost(self.own, reported) if self.own and self._is_set else None
         if cost is None:
-            cost = _listed_cost(self.model, usage_object=reported)
+            cost = self._listed_cost(usage_object=reported)
         return None if cost is None else dollars(charged(min(max(self._discounted(cost), 0.0), MAX_DOLLARS)))
 
     def _own_cost(self, own: ModelPrice, reported: Any) -> float:
@@ -107,6 +110,19 @@ class Pricing:
             + written * (normal if own.cache_write is None else own.cache_write)
             + answered * (own.output or 0.0)
         )
+
+    def _listed_cost(self, **used: Any) -> float | None:
+        """USD according to litellm's price list; None if the list has no price for the model."""
+        module = litellm()
+        # litellm computes 0 for a name of which it knows only the pattern. What Ollama runs costs nothing.
+        entry = module.model_cost.get(self.known.get("key"), {})
+        if self.known.get("litellm_provider") != "ollama" and all(entry.get(name) is None for name in _LISTED):
+            return None
+        try:
+            asked, answered = module.cost_per_token(model=_list_name(self.model), **used)
+        except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
+            return None
+        return float(asked + answered)
 
     def _discounted(self, usd: float) -> float:
         return usd * (1 - self.own.discount / 100) if self.own else usd
@@ -131,7 +147,7 @@ def pricing_of(model: str, own: Iterable[ModelPrice] = ()) -> Pricing:
 
 def is_priced(model: str) -> bool:
     """Whether litellm knows what the model costs."""
-    return Pricing(model).is_known
+    return pricing_of(model).is_known
 
 
 def _list_name(model: str) -> str:
@@ -142,13 +158,3 @@ def _list_name(model: str) -> str:
 def _tokens(number: int | None) -> int:
     """What the endpoint counted. One that answers with nonsense must not end the run."""
     return min(max(number or 0, 0), MAX_COUNT)
-
-
-def _listed_cost(model: str, **used: Any) -> float | None:
-    """USD according to litellm's price list; None if the model is not in the list."""
-    module = litellm()
-    try:
-        asked, answered = module.cost_per_token(model=_list_name(model), **used)
-    except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
-        return None
-    return float(asked + answered)

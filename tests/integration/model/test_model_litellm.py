@@ -21,6 +21,7 @@ from drone.agent.values import ModelCallFailed
 from drone.model.call import PLACEHOLDER_KEY
 from drone.model.errors import BY_EXCEPTION, RETRIED, ErrorClass, Failure, classify, sentence
 from drone.model.litellm_import import Client, litellm
+from drone.model.prices import pricing_of
 from drone.model.scripted.server import ScriptedServer
 from drone.model.stream_reader import Waits
 from shared.errors import Preempted
@@ -154,11 +155,15 @@ def full_backlog() -> Iterator[int]:
 
 
 def test_the_price_is_the_lists_or_unknown_and_never_nought(scripted: ScriptedFactory) -> None:
-    cases: list[tuple[str, bool]] = [("openai/gpt-4o", True), ("openai/scripted", False), ("hosted_vllm/gpt-4o", False)]
-    for model, known in cases:
+    """A model of which LiteLLM knows only the pattern of its name is not in the list."""
+    unknown = ("openai/scripted", "hosted_vllm/gpt-4o", "openai/gpt-5-team-a")
+    for model, known in (("openai/gpt-4o", True), *((each, False) for each in unknown)):
         server = scripted([says("Yes.")])
         usage = Called(server.url, OrderProvider(name="p", model=model, api_base=server.url)).ask().usage
         assert (usage.cost_usd is not None, usage.cost_usd == 0) == (known, False), model
+    for model in ("azure/gpt-5-prod", "anthropic/claude-newfamily-9"):
+        pricing = pricing_of(model)
+        assert (pricing.known != {}, pricing.is_known, pricing.price.input) == (True, False, None), model
 
 
 def test_what_may_pass_by_itself_is_tried_again(scripted: ScriptedFactory) -> None:
