@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from drone.agent.values import ToolSpec
 from drone.model.output_limit import output_limit
-from drone.model.prices import pricing_of
+from drone.model.prices import pricing_of, tier_of
 from drone.model.prompt_bound import PromptBound
 from shared.events import Usage
 from shared.messages import Message
@@ -86,7 +86,7 @@ class _Free:
         self.listed_usd: float | None = None
 
     def answered(self, reported: Any) -> Usage:
-        usage = pricing_of(self._provider.model).usage(reported)
+        usage = pricing_of(self._provider.model, tier=tier_of(self._provider)).usage(reported)
         self._bound.learned(self._messages, usage.input_tokens)
         self.listed_usd = usage.cost_usd
         return usage

@@ -12,11 +12,14 @@ from drone.model.litellm_import import litellm
 from shared.amounts import charged, dollars, reserved
 from shared.budgets import ModelPrice
 from shared.events import MAX_COUNT, MAX_DOLLARS, Usage
+from shared.work_order import OrderProvider
 
 _INPUT = ("input_cost_per_token", "cache_creation_input_token_cost")
 _OUTPUT = ("output_cost_per_token", "output_cost_per_reasoning_token")
-_LONGER = re.compile(r"(?P<rate>\w+)_above_(?P<thousands>\d+)k_tokens")
-"""The name of a rate that applies to prompts of more tokens."""
+_LONGER = re.compile(r"(?P<rate>\w+)_above_(?P<thousands>\d+)k_tokens(?P<tier>_[a-z]+)?")
+"""The name of a rate that applies to prompts of more tokens, maybe only of one service tier."""
+_TIERS = {"flex": "flex", "balanced": "balanced", "priority": "priority", "fast": "priority", "ultrafast": "ultrafast"}
+"""Service tiers with rates of their own, and what the names of these rates end with."""
 _LISTED = ("input_cost_per_token", "output_cost_per_token", "tiered_pricing")
 """A list entry with none of these has no price by which tokens are charged; 0 is one."""
 
@@ -37,6 +40,8 @@ class Pricing:
     own: ModelPrice | None = None
     known: dict[str, Any] = field(default_factory=dict)
     """LiteLLM's entry."""
+    tier: str | None = None
+    """The service tier that is asked for. The list may have other rates for it."""
 
     @cached_property
     def is_known(self) -> bool:
@@ -59,7 +64,7 @@ class Pricing:
     def most(self, input_tokens: int, output_tokens: int) -> int:
         """The most that a call of this size costs: nothing cached, at the highest of the model's rates.
 
-        Nanodollars; 0 for an unknown price.
+        The endpoint may answer at its standard tier if another one was asked for. Nanodollars; 0 for an unknown price.
         """
         if self.own is not None and self._is_set:
             asked = max(self.own.input or 0.0, self.own.cache_write or 0.0) * input_tokens
@@ -76,13 +81,12 @@ class Pricing:
         """The rates that apply now, to keep with the run."""
         if self.own is not None and self._is_set:
             return self.own
-        known = self.known if self.is_known else {}
         return ModelPrice(
             model=self.model,
-            input=known.get("input_cost_per_token"),
-            output=known.get("output_cost_per_token"),
-            cache_read=known.get("cache_read_input_token_cost"),
-            cache_write=known.get("cache_creation_input_token_cost"),
+            input=self._listed_rate("input_cost_per_token"),
+            output=self._listed_rate("output_cost_per_token"),
+            cache_read=self._listed_rate("cache_read_input_token_cost"),
+            cache_write=self._listed_rate("cache_creation_input_token_cost"),
             discount=self.own.discount if self.own is not None else 0.0,
         )
 
@@ -119,7 +123,7 @@ class Pricing:
         if self.known.get("litellm_provider") != "ollama" and all(entry.get(name) is None for name in _LISTED):
             return None
         try:
-            asked, answered = module.cost_per_token(model=_list_name(self.model), **used)
+            asked, answered = module.cost_per_token(model=_list_name(self.model), service_tier=self.tier, **used)
         except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
             return None
         return float(asked + answered)
@@ -127,9 +131,16 @@ class Pricing:
     def _discounted(self, usd: float) -> float:
         return usd * (1 - self.own.discount / 100) if self.own else usd
 
+    def _listed_rate(self, name: str) -> float | None:
+        """The rate of the tier, else the standard one; None for a model without a known price."""
+        rate = self.known.get(name + self._suffix)
+        if rate is None:
+            rate = self.known.get(name)
+        return rate if self.is_known else None
+
     def _rate(self, names: tuple[str, ...], input_tokens: int) -> float:
         """The highest of these rates, and of those that apply only to longer prompts if this is one."""
-        rates = [self.known.get(name) for name in names]
+        rates = [self.known.get(name + suffix) for name in names for suffix in {"", self._suffix}]
         rates += [rate for name, tokens, rate in self._longer if name in names and input_tokens > tokens]
         return max((rate for rate in rates if isinstance(rate, int | float)), default=0.0)
 
@@ -137,12 +148,30 @@ class Pricing:
     def _longer(self) -> list[tuple[str, int, Any]]:
         """The rates that apply to longer prompts: the name of the usual one, tokens, and the rate."""
         found = ((_LONGER.fullmatch(name), rate) for name, rate in self.known.items())
-        return [(each["rate"], 1000 * int(each["thousands"]), rate) for each, rate in found if each]
+        return [
+            (each["rate"], 1000 * int(each["thousands"]), rate)
+            for each, rate in found
+            if each and (each["tier"] or "") in {"", self._suffix}
+        ]
+
+    @property
+    def _suffix(self) -> str:
+        """What the names of the tier's rates end with; empty for the standard ones."""
+        return f"_{_TIERS[self.tier]}" if self.tier in _TIERS else ""
 
 
-def pricing_of(model: str, own: Iterable[ModelPrice] = ()) -> Pricing:
+def pricing_of(model: str, own: Iterable[ModelPrice] = (), tier: str | None = None) -> Pricing:
     """How the model is charged; `own` are prices that the organization has set, of any models."""
-    return Pricing(model, next((each for each in own if each.model == model), None), listed(model))
+    return Pricing(model, next((each for each in own if each.model == model), None), listed(model), tier)
+
+
+def tier_of(provider: OrderProvider) -> str | None:
+    """The service tier that the provider's parameters ask for."""
+    body = provider.params.get("extra_body")
+    for params in (body if isinstance(body, dict) else {}, provider.params):
+        if isinstance(tier := params.get("service_tier"), str):
+            return tier.lower()
+    return None
 
 
 def is_priced(model: str) -> bool:

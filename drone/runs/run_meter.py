@@ -12,7 +12,7 @@ from drone.agent.protocols import Controls, Recorder
 from drone.agent.values import ToolSpec
 from drone.model.metering import MeteredCall, PutOff
 from drone.model.output_limit import least_output, output_limit
-from drone.model.prices import Pricing, pricing_of
+from drone.model.prices import Pricing, pricing_of, tier_of
 from drone.model.prompt_bound import PromptBound
 from drone.runs.limit_question import LimitQuestion
 from drone.runs.purse import MoneyAwaited, MoneyUsedUp, Need, Purse
@@ -44,7 +44,7 @@ class RunMeter:
         self._clock = clock
         self._bounds: defaultdict[str, PromptBound] = defaultdict(PromptBound)
         """By model: another one, such as a fallback, may count more tokens in the same text."""
-        self._pricings: dict[tuple[str, tuple[ModelPrice, ...]], Pricing] = {}
+        self._pricings: dict[tuple[str, tuple[ModelPrice, ...], str | None], Pricing] = {}
         self._said: set[str] = set()
 
     def reserve(
@@ -86,7 +86,7 @@ class RunMeter:
         return None
 
     def _reserved(self, provider: OrderProvider, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> _Call:
-        pricing = self._pricing(provider.model)
+        pricing = self._pricing(provider)
         size = self._bounds[provider.model].size(messages, tools)
         call = _Call(self, provider, messages, pricing)
         call.most_input = size.bound
@@ -125,8 +125,8 @@ class RunMeter:
             self._said.add(text)
             self._recorder.record(CommentStep(text=text))
 
-    def _pricing(self, model: str) -> Pricing:
-        key = (model, self._purse.prices)
+    def _pricing(self, provider: OrderProvider) -> Pricing:
+        key = (provider.model, self._purse.prices, tier_of(provider))
         if key not in self._pricings:
             self._pricings[key] = pricing_of(*key)
         return self._pricings[key]

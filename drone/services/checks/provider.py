@@ -81,10 +81,10 @@ class _Trial:
 
     def _known(self) -> dict[str, Any]:
         """What is known without a call: price and context window."""
-        from drone.model.prices import listed, pricing_of
+        from drone.model.prices import listed, pricing_of, tier_of
 
         provider, own = self._order.provider, self._order.money.prices if self._order.money else ()
-        pricing = pricing_of(provider.model, own)
+        pricing = pricing_of(provider.model, own, tier_of(provider))
         price = pricing.price
         is_set = price.input is not None and any(each == price for each in own)
         how = "set" if is_set else "listed" if pricing.is_known else "unknown"

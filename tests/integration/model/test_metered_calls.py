@@ -286,6 +286,25 @@ def test_the_worst_case_is_never_less_than_what_litellm_computes_and_uses_rates_
             assert pricing_of(model).most(asked, answered) >= charged(float(sum(costs))), (model, asked, answered)
 
 
+def test_a_service_tier_is_charged_at_its_rates_and_bounded_by_the_standard_ones_too() -> None:
+    cases: list[tuple[dict[str, Any], float]] = [
+        ({"service_tier": "flex"}, 0.5),
+        ({"extra_body": {"service_tier": "priority"}}, 2),
+    ]
+    for params, factor in cases:
+        with metered({"text": "Done."}, model="openai/gpt-5", params=params) as asking:
+            usage = asking.ask()
+        assert usage.cost_usd == cost(usage, factor * 1.25e-6, factor * 10e-6), params
+    for model, tier in product(
+        ("openai/gpt-5", "azure/gpt-5.4", "gemini/gemini-2.5-pro"), ("flex", "priority", "auto")
+    ):
+        pricing = pricing_of(model, tier=tier)
+        for asked, used in product((1, 199_999, 200_001, 900_000), (tier, None)):
+            sizes = {"prompt_tokens": asked, "completion_tokens": 1_000}
+            costs = litellm().cost_per_token(model=model, service_tier=used, **sizes)
+            assert pricing.most(asked, 1_000) >= charged(float(sum(costs))), (model, tier, asked, used)
+
+
 def test_an_answer_that_breaks_off_or_is_interrupted_is_charged_in_full_and_its_retry_again() -> None:
     def interrupt(*_: object) -> None:
         raise Interrupted
