@@ -212,16 +212,15 @@ class LiteLLMModel:
         try:
             said = self._streamed(call, assembly)
             message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
-            if call.refusal and not message.tool_calls:
-                raise ContentFiltered(f"the model refused: {call.refusal}")
-            if call.finish_reason == "content_filter" and not message.tool_calls:
-                raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
         except BaseException as error:
             if call.began or may_be_charged(error):
                 metered.broke_off()
             else:
                 metered.refused()
             raise
+        if (filtered := _filtered(call)) and not message.tool_calls:
+            metered.discarded(call.usage)
+            raise ContentFiltered(filtered)
         response = ModelResponse(
             message=message,
             usage=metered.answered(call.usage),
@@ -253,6 +252,15 @@ class LiteLLMModel:
             call.finish_reason = "length"
         assembly.sign(call.details)
         return assembly.message()
+
+
+def _filtered(call: ModelCall) -> str:
+    """Why a whole answer is none: a policy of the endpoint, or a refusal of the model; empty if it is one."""
+    if call.refusal:
+        return f"the model refused: {call.refusal}"
+    if call.finish_reason == "content_filter":
+        return "the endpoint ended the answer with finish_reason content_filter"
+    return ""
 
 
 def _may_pass(failure: Failure, attempt: int, limits: Limits) -> bool:

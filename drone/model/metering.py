@@ -32,6 +32,10 @@ class MeteredCall(Protocol):
         """It was answered; returns litellm's usage with what counts as its cost."""
         ...
 
+    def discarded(self, reported: Any) -> None:
+        """It was answered with what is no answer, such as a refusal: it is charged by litellm's usage."""
+        ...
+
     def broke_off(self) -> None:
         """It began, and did not end: the provider may charge all of it."""
         ...
@@ -90,6 +94,9 @@ class _Free:
         self._bound.learned(self._messages, usage.input_tokens)
         self.listed_usd = usage.cost_usd
         return usage
+
+    def discarded(self, reported: Any) -> None:
+        """Nothing was reserved."""
 
     def broke_off(self) -> None:
         """Nothing was reserved."""

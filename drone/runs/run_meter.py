@@ -114,7 +114,7 @@ class RunMeter:
             self._person.give_back_call()
 
     def charge(self, model: str, usage: Usage) -> None:
-        """Count and record spending on an answer that broke off: the caller of the model does not get it."""
+        """Count and record spending on an answer that the caller of the model does not get."""
         if isinstance(self._controls, BudgetedControls):
             self._controls.budget.charge_recorded(usage)
         self._recorder.record(ChargeStep(about="broken_off", usage=usage, model=model))
@@ -165,6 +165,10 @@ class _Call:
             self._meter.learned(self._provider.model, self._messages, usage)
         self._meter.settled(self.reserved, charged(usage.cost_usd or 0.0))
         return usage
+
+    def discarded(self, reported: Any) -> None:
+        self._meter.unanswered(self)
+        self._meter.charge(self._provider.model, self.answered(reported))
 
     def broke_off(self) -> None:
         self._meter.unanswered(self)

@@ -286,6 +286,15 @@ def test_the_worst_case_is_never_less_than_what_litellm_computes_and_uses_rates_
             assert pricing_of(model).most(asked, answered) >= charged(float(sum(costs))), (model, asked, answered)
 
 
+def test_an_answer_that_the_endpoint_filtered_is_charged_with_what_it_reports() -> None:
+    with metered({"text": "I", "finish_reason": "content_filter"}) as asking, pytest.raises(ModelCallFailed):
+        asking.ask()
+    (charge,) = asking.recorded(ChargeStep)
+    assert charge.usage.output_tokens > 0
+    assert (charge.usage.cost_usd, asking.purse.spent) == (cost(charge.usage), charge.usage.cost_usd)
+    assert asking.budget.stats().cost_usd == charge.usage.cost_usd
+
+
 def test_a_service_tier_is_charged_at_its_rates_and_bounded_by_the_standard_ones_too() -> None:
     cases: list[tuple[dict[str, Any], float]] = [
         ({"service_tier": "flex"}, 0.5),
