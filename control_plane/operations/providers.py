@@ -79,7 +79,7 @@ def show(core: Core, caller: Caller, name: str) -> ProviderDocument:
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> ProviderDocument:
-    """Change the fields that are set. Queued orders are sent with the new key and parameters.
+    """Change the fields that are set. Orders that are sent from then on, such as queued ones, have all that is new.
 
     What decides whether it works is checked again.
     """

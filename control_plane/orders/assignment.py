@@ -6,13 +6,14 @@ the commit and can be repeated from the row.
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.core.audit_entries import note_order
+from control_plane.core.lookups.providers import model_now
 from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.drones.condition import Load, load_by_drone, why_not_starting
 from control_plane.drones.inbox import notify_drone
 from control_plane.orders.conversations.entries import locked
@@ -49,12 +50,21 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
         choice=DroneChoice(placed=placement.because, scores=placement.scores, scored=placement.scored),
     )
     db.add(made)
+    _take_model(db, order)
     where = {"drone_id": drone.id, "run_id": made.id, "generation": made.generation}
     move_order(db, order, OrderStatus.ASSIGNED, _placed(db, core, order, placement), **where)
     send_along(db, order)
     _make_room(db, core, order, drone)
     note_order(db, core, order, "order_assigned")
     return made
+
+
+def _take_model(db: Session, order: Order) -> None:
+    """Set the model of order and turn to that of the run which begins: the provider may have been edited."""
+    model = model_now(db, order)
+    if model != order.model:
+        order.model = model
+        db.execute(update(Turn).where(Turn.order_id == order.id).values(model=model))
 
 
 def _make_room(db: Session, core: Core, order: Order, drone: Drone) -> None:

@@ -79,7 +79,6 @@ def _judge(db: Session, core: Core, race: OrderGroup, candidates: Sequence[Order
     draft = Draft(
         project=project,
         provider=db.get_one(Provider, first.provider_id),
-        model=first.model,
         session=chat,
         prompt=_prompt(core, race, candidates),
         user=race.user,

@@ -48,7 +48,6 @@ def ask_title(db: Session, core: Core, first: Order) -> str | None:
     draft = Draft(
         project=project,
         provider=db.get_one(Provider, first.provider_id),
-        model=first.model,
         session=session,
         prompt=f"Write a title for session {chat.id}.",
         user=first.user,

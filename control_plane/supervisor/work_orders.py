@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.lookups.providers import model_now
 from control_plane.db.drones import Drone
 from control_plane.db.engine import pause
 from control_plane.db.installation import Organization
@@ -237,14 +238,14 @@ def _session(db: Session, chat: Chat, order: Order, way: Sequence[SessionEntry])
 
 
 def _provider(db: Session, core: Core, provider: Provider, order: Order) -> OrderProvider:
-    """The provider with its fallbacks, with the model and the thinking level of when the order was submitted."""
+    """The provider with its fallbacks as they are now, with the thinking level of when the order was submitted."""
     fallbacks = []
     for each in _fallbacks(db, provider):
         endpoint = _endpoint(core, each)
         # A service makes small calls, at the model's default.
         level = order.thinking or (endpoint.thinking if order.purpose == "work" else None)
         fallbacks.append(endpoint.model_copy(update={"thinking": level}))
-    changed = {"model": order.model, "thinking": order.thinking, "fallbacks": tuple(fallbacks)}
+    changed = {"model": model_now(db, order), "thinking": order.thinking, "fallbacks": tuple(fallbacks)}
     return _endpoint(core, provider).model_copy(update=changed)
 
 

@@ -6,7 +6,9 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from control_plane.contract.validation.checks import shown, unknown
+from control_plane.db.orders import Order
 from control_plane.db.projects import Provider
+from control_plane.db.teams import Agent
 from shared.errors import Invalid, NotFound
 
 
@@ -48,6 +50,20 @@ def only_provider(db: Session, organization_id: str) -> Provider | None:
     """The organization's provider, if it has exactly one."""
     rows = db.scalars(living_providers(organization_id).limit(2)).all()
     return rows[0] if len(rows) == 1 else None
+
+
+def model_now(db: Session, order: Order) -> str:
+    """The model with which the order is sent: that of its agent, else its provider's, as they are now.
+
+    Address, key and parameters are the provider's present ones, too: an earlier model may belong to another endpoint.
+    """
+    provider = db.get_one(Provider, order.provider_id)
+    agent = db.get(Agent, order.agent_id) if order.agent_id is not None else None
+    if agent is None or agent.model is None:
+        return provider.model
+    # Of an agent that has another provider by now, only an unchanged model fits the order's.
+    fits = agent.provider_id in {None, provider.id} or agent.model == order.model
+    return agent.model if fits else provider.model
 
 
 def living_providers(organization_id: str) -> Select[Provider]:

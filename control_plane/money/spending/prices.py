@@ -7,6 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from control_plane.core.lookups.providers import model_now
 from control_plane.db.orders import Order
 from control_plane.db.projects import Provider
 from control_plane.db.spending import Price
@@ -31,7 +32,8 @@ def prices_for(db: Session, order: Order) -> tuple[ModelPrice, ...]:
         Provider.name.in_([*provider.fallbacks, *(reviewer.fallbacks if reviewer else ())]),
         Provider.removed_at.is_(None),
     )
-    own = {order.model, reviewer.model} if reviewer else {order.model}
+    # A run that has begun keeps its model, and one that is not sent yet gets that of its provider.
+    own = {order.model, model_now(db, order), *([reviewer.model] if reviewer else [])}
     return prices_of(db, order.organization_id, own | set(db.scalars(fallbacks)))
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from control_plane.broker.queue_messages import queued_messages
 from control_plane.contract.declarations.orders import CancelRequest
-from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch, Order
+from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.projects import Provider
 from control_plane.operations import providers
 from control_plane.operations.drones import managing
-from control_plane.operations.orders import canceling
+from control_plane.operations.orders import canceling, retrying
 from control_plane.operations.orders.canceling import cancel
 from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
@@ -31,6 +31,7 @@ from tests.support.broker import BrokerServer
 from tests.support.made import start_run
 from tests.support.planes import QUICK, Plane
 from tests.support.stand_in import DroneStandIn
+from tests.support.team_rows import add_agent, add_task, order_of
 
 
 def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
@@ -134,6 +135,24 @@ def test_a_provider_travels_with_its_fallbacks_in_their_order_and_the_orders_thi
         ("second", "sk-second"),
     ]
     assert levels == [(None, "low", None), ("high", "high", "high")]
+
+
+def test_an_order_is_sent_with_the_model_that_its_provider_has_now_or_its_agents_own(plane: Plane) -> None:
+    waiting, ended = plane.submit(), plane.submit()
+    canceling.cancel(plane.core, plane.admin, ended)
+    agent = add_agent(plane.core, plane.admin, "lead", model="openai/own")
+    of_agent = order_of(plane.core, add_task(plane.core, plane.admin, agent))
+    drone = plane.drone(concurrency=9)
+    unsent = plane.submit()
+    providers.edit(plane.core, plane.admin, "scripted", ProviderEdit(model="openai/next"))
+    retrying.retry(plane.core, plane.admin, ended)
+    place_queued(plane.core)
+    assert Relay(plane.core).publish_all() == 4
+    sent = {order.order_id: order.provider.model for order in (drone.take() for _ in range(4))}
+    assert sent == {**dict.fromkeys((waiting, ended, unsent), "openai/next"), of_agent.id: "openai/own"}
+    for order_id in (waiting, ended, of_agent.id):
+        turn = plane.rows(Turn, Turn.order_id == order_id)[0]
+        assert (plane.order(order_id).model, turn.model) == (sent[order_id], sent[order_id])
 
 
 # --- a queue holds the messages of orders that wait in it, also while its drone is switched off

@@ -75,6 +75,20 @@ def test_finishing_allows_one_more_answer_with_a_summary() -> None:
         question.ask(used_up, purse, lambda _: Ruling(approved=True), lambda: None)
 
 
+def test_the_summary_of_a_parent_is_made_although_it_costs_more_than_the_childs_call_that_met_the_limit() -> None:
+    purse, question = Purse(1.0, 1.0, None, Money()), LimitQuestion(KeptEvents(), HandClock(), 60, None)
+    finish = Ruling(approved=False, finish=True)
+    with pytest.raises(Interrupted):
+        question.ask(MoneyUsedUp("limit", "used up", 0.1), purse, lambda _: finish, lambda: None)
+    question.ask(MoneyUsedUp("limit", "used up", 0.4), purse, lambda _: None, lambda: None)
+    assert purse.limit == pytest.approx(1.5)
+    with pytest.raises(MoneyUsedUp):
+        question.ask(MoneyUsedUp("budget", "used up"), purse, lambda _: None, lambda: None)
+    assert question.count_call()
+    with pytest.raises(MoneyUsedUp):
+        question.check_calls()
+
+
 def test_a_denial_holds_for_every_later_call_of_the_run_such_as_that_of_a_parent_after_its_child() -> None:
     recorder, purse, used_up = KeptEvents(), Purse(1.0, 1.0, None, Money()), MoneyUsedUp("limit", "used up", 0.1)
     question = LimitQuestion(recorder, HandClock(), 60, None)
