@@ -60,7 +60,11 @@ class LimitQuestion:
         Raises `used_up` if the run is to stop, and Interrupted with the request for a summary if it is to finish.
         """
         if self._ended is not None:
-            raise used_up
+            if not self._calls_left or used_up.about != "limit" or not used_up.least:
+                raise used_up
+            # The summary of a parent whose child met the limit: its question is longer.
+            purse.raise_limit(used_up.least)
+            return
         self._asked += 1
         step = ApprovalStep(about=used_up.about, call_id=f"money-{self._asked}", tool="model call", why=used_up.reason)
         # The wait for a person is no work of the run's.

@@ -181,7 +181,7 @@ class Purse:
                 "limit",
                 f"The cost limit was reached: {dollars(spent):.4f} of {self.limit:.2f} USD spent, "
                 f"and the next model call may cost {dollars(need.least):.4f} USD.",
-                1.25 * dollars(need.least),
+                dollars(max(-left, 0)) + 1.25 * dollars(need.least),
             )
         return Need(need.model, need.least, min(need.wanted, left), need.price)
 

@@ -82,8 +82,9 @@ def test_the_summary_of_a_parent_is_made_although_it_costs_more_than_the_childs_
         question.ask(MoneyUsedUp("limit", "used up", 0.1), purse, lambda _: finish, lambda: None)
     question.ask(MoneyUsedUp("limit", "used up", 0.4), purse, lambda _: None, lambda: None)
     assert purse.limit == pytest.approx(1.5)
-    with pytest.raises(MoneyUsedUp):
-        question.ask(MoneyUsedUp("budget", "used up"), purse, lambda _: None, lambda: None)
+    for other in (MoneyUsedUp("budget", "used up", 0.1), MoneyUsedUp("limit", "for a model that costs nothing")):
+        with pytest.raises(MoneyUsedUp):
+            question.ask(other, purse, lambda _: None, lambda: None)
     assert question.count_call()
     with pytest.raises(MoneyUsedUp):
         question.check_calls()
