@@ -145,9 +145,14 @@ class Purse:
         Raises MoneyAwaited while it is not known whether one does.
         """
         account = self._account
-        if account is None or not self._bounded:
+        if account is None:
             return
-        answer, _ = self._ask(account, Need(model, 0, 0, ModelPrice(model=model)), Asking.UNPRICED)
+        need = Need(model, 0, 0, ModelPrice(model=model))
+        if not self._bounded:
+            with self._lock:
+                self._look_ahead(need)
+            return
+        answer, _ = self._ask(account, need, Asking.UNPRICED)
         if answer.refused:
             raise MoneyUsedUp("budget", answer.refused)
 
@@ -191,11 +196,18 @@ class Purse:
         self._last = need
         self._keep()
         if self._account is not None:
-            if self._free < need.wanted:
-                self._coming = need
-            self._begin_requests()
-            self._lock.notify_all()
+            self._look_ahead(need)
         return amount
+
+    def _look_ahead(self, need: Need) -> None:
+        """Have money requested for the next call, or at least budgets and prices that are new. Holds the lock."""
+        if self._free < need.wanted:
+            self._coming = need
+        elif not need.wanted:
+            # Nothing has to be granted, so that no other request may ever be made.
+            self._coming = self._coming or need
+        self._begin_requests()
+        self._lock.notify_all()
 
     def _begin_requests(self) -> None:
         """Start the thread for them, once. Holds the lock."""

@@ -43,6 +43,7 @@ class Source:
     """Nanodollars."""
     requests: list[AllowanceRequest] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
+    prices: tuple[ModelPrice, ...] = ()
     waits: int = 0
     waits_for: str = "the budget of project web"
 
@@ -65,7 +66,7 @@ class Source:
             return known.model_copy(update={"refused": "nothing left"})
         more = max(0, min(wanted - self.granted, self.left))
         self.left, self.granted = self.left - more, self.granted + more
-        return Allowance(granted=dollars(self.granted), bounded=self.bounded)
+        return Allowance(granted=dollars(self.granted), bounded=self.bounded, prices=self.prices)
 
 
 def test_what_is_granted_for_a_call_is_enough_for_it_to_the_last_nanodollar() -> None:
@@ -234,15 +235,26 @@ def test_an_idle_run_repeats_its_return_until_the_control_plane_answers(monkeypa
     wait_until(lambda: (source.deaf, source.granted) == (0, 0))
 
 
-def test_a_model_without_a_price_is_refused_only_where_a_budget_applies() -> None:
-    class Unpriced(Source):
-        def allow(self, request: AllowanceRequest) -> Allowance:
-            answer = super().allow(request)
-            return answer if request.priced else answer.model_copy(update={"refused": "the price is unknown"})
+class Unpriced(Source):
+    def allow(self, request: AllowanceRequest) -> Allowance:
+        answer = super().allow(request)
+        return answer if request.priced else answer.model_copy(update={"refused": "the price is unknown"})
 
+
+def test_a_model_without_a_price_is_refused_only_where_a_budget_applies() -> None:
     Purse(0, 0, Unpriced(bounded=False), Money(bounded=False)).check_unpriced("openai/x")
     with pytest.raises(LimitsExceeded):
         Purse(0, 0, Unpriced(), BOUNDED).check_unpriced("openai/x")
+
+
+def test_a_budget_or_a_price_set_during_the_run_reaches_it_also_if_its_model_has_no_price_or_costs_nothing() -> None:
+    purse = Purse(0, 0, Unpriced(), Money(bounded=False))
+    with pytest.raises(LimitsExceeded):
+        wait_until(lambda: purse.check_unpriced("openai/x"))
+    price = ModelPrice(model="openai/x", input=1, output=1)
+    purse = Purse(0, 0, Source(prices=(price,)), Money(bounded=True, prices=(ModelPrice(model="openai/x", input=0),)))
+    assert call(purse, 0, 0, cost=0) == 0
+    wait_until(lambda: purse.prices == (price,))
 
 
 def test_what_a_run_has_returned_does_not_count_after_a_power_failure(
