@@ -69,7 +69,7 @@ class Acting:
         event = self._event(f"comment:{seen.id}", "comment", seen.place, seen.author)
         caller = turns.mapped_caller(self.db, self.link, seen.author, seen.account)
         if caller is None:
-            event.outcome = f"ignored: {seen.author} is not mapped to a user who may start work"
+            event.outcome = _not_mapped(seen.author)
             self._answer_stranger(seen)
         elif seen.edited:
             event.outcome = "ignored: it was edited before it was read; write a new comment"
@@ -157,7 +157,7 @@ class Acting:
         caller = turns.mapped_caller(self.db, self.link, review.author, review.account)
         first = event or lines[0]
         if caller is None:
-            first.outcome = f"ignored: {review.author} is not mapped to a user who may start work"
+            first.outcome = _not_mapped(review.author)
             return None
         kept = [each for each in new if not each.edited]
         text = "" if knows or review.edited else review.text
@@ -326,6 +326,10 @@ def orders_with_pulls(db: Session, link: HostLink, condition: ColumnElement[bool
     """The project's orders with a pull request at the host that meets the condition, oldest first."""
     wanted = select(Order).where(Order.project_id == link.project_id, Order.pull_request.is_not(None), condition)
     return [each for each in db.scalars(wanted.order_by(Order.number)) if pull_number(each) is not None]
+
+
+def _not_mapped(author: str) -> str:
+    return f"ignored: {author or 'a deleted account'} is not mapped to a user who may start work"
 
 
 def _last_within(pull: SeenPull, orders: Sequence[Order]) -> int:

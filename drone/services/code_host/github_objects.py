@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.services.code_host.host_answers import Row, identity, moment, text, was_edited
+from drone.services.code_host.host_answers import Row, account, identity, moment, text, was_edited
 from shared.code_hosts import SeenComment, SeenPull
 
 
@@ -12,7 +12,7 @@ def comment_of(row: Row, place: str, about: Row) -> SeenComment:
         id=identity(row, "id"),
         place=place,
         author=text(row, "user", "login"),
-        account=identity(row, "user", "id"),
+        account=account(row),
         text=text(row, "body"),
         url=text(row, "html_url"),
         at=moment(row, "created_at"),

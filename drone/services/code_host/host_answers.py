@@ -113,6 +113,11 @@ def identity(row: Row, *keys: str) -> str:
     return str(value)[:128]
 
 
+def account(row: Row) -> str:
+    """The id of the account that wrote it; empty for one that was deleted, which GitHub replaces with null."""
+    return identity(row, "user", "id") if row.get("user") is not None else ""
+
+
 def moment(row: Row, *keys: str) -> datetime:
     """A time. Raises HostRefused without one."""
     try:

@@ -21,7 +21,7 @@ from shared.events import ErrorStep, RunEnded
 from tests.support.certificates import Authority
 from tests.support.git_servers import GitHttpServer, _GitHandler, serving
 from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in
-from tests.support.host_stand_ins.server import LOGIN, LOST, Thread
+from tests.support.host_stand_ins.server import DELETED, LOGIN, LOST, Thread
 from tests.support.repositories import calc_project, git, push_commit
 from tests.support.runs import Bench
 
@@ -143,6 +143,18 @@ def test_of_many_comments_on_lines_the_newest_are_read_and_the_fleets_own_do_not
     texts = [each.text for review in seen.reviews for each in review.comments]
     newest = [*(f"note {number}" for number in range(1, MOST_REVIEW_COMMENTS)), "Use sum()"]
     assert texts[-MOST_REVIEW_COMMENTS:] == newest
+
+
+@pytest.mark.parametrize("host", ["github"], indirect=True)
+def test_what_a_deleted_account_wrote_has_no_author(bench: Bench, host: HostStandIn) -> None:
+    pull = with_pull(host, [("calc.py", 2, "Use sum()")])
+    host.review(pull.place, DELETED, [("calc.py", 1, "Why?")])
+    host.comment("issues/1", DELETED, "@fleet fix it")
+    reading = read(bench, host, pulls=(pull.number,))
+    (seen,) = reading.pulls
+    authors = [(each.author, each.account) for review in seen.reviews for each in (review, *review.comments)]
+    assert authors == [("alice", "2"), ("alice", "2"), ("", ""), ("", "")]
+    assert [(each.author, each.account) for each in reading.comments] == [("", "")]
 
 
 @pytest.mark.parametrize("host", ["github"], indirect=True)

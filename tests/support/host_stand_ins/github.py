@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from tests.support.host_stand_ins.server import (
+    DELETED,
     PEOPLE,
     REPOSITORY,
     Check,
@@ -122,8 +123,8 @@ class GitHubStandIn(HostStandIn):
     def _thread(self, number: str) -> Thread:
         return self.threads.get(f"issues/{number}") or self.threads[f"pulls/{number}"]
 
-    def _user(self, login: str) -> Doc:
-        return {"login": login, "id": PEOPLE[login], "type": "User"}
+    def _user(self, login: str) -> Doc | None:
+        return None if login == DELETED else {"login": login, "id": PEOPLE[login], "type": "User"}
 
     def _issue(self, thread: Thread) -> Doc:
         row = {

@@ -22,6 +22,8 @@ Doc = dict[str, Any]
 LOGIN = "kim:hunter2"
 REPOSITORY = "shop/calc"
 PEOPLE = {"kim": 1, "alice": 2, "bob": 3, "mallory": 4}
+DELETED = "ghost"
+"""Who wrote with an account that was deleted since."""
 LOST = "lost"
 """The host does what is asked, and the connection breaks before its answer."""
 
