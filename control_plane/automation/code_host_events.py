@@ -12,6 +12,7 @@ from typing import Any
 from control_plane.automation.incoming_signatures import form_payload
 from control_plane.automation.task_templates import one_line
 from control_plane.contract.validation.checks import check_text
+from shared.code_hosts import is_ours
 from shared.errors import Invalid
 
 _EVENT_HEADER = {"github": "x-github-event", "gitea": "x-gitea-event", "gitlab": "x-gitlab-event"}
@@ -54,8 +55,8 @@ def read_event(kind: str, headers: Mapping[str, str], body: bytes) -> CodeHostEv
 def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
     """Why this event creates no task, '' if it does.
 
-    What happens because the fleet pushes its own branches never does, or tasks would create tasks. A commit status of
-    Gitea, and a job of a GitLab merge request, do not name their branch.
+    What happens because the fleet pushes its own branches never does, nor what it wrote at the host, or tasks would
+    create tasks. A commit status of Gitea, and a job of a GitLab merge request, do not name their branch.
     """
     kind = event.name.partition(".")[0]
     if kind == "ping":
@@ -65,6 +66,8 @@ def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
     branches = _branches(event)
     if branches and all(branch.startswith(("fleet/", "fleet-late/")) for branch in branches):
         return "the branch belongs to the fleet"
+    if is_ours(comment_in(event.payload)):
+        return "the fleet wrote it"
     if kind == "push" and _NOTHING.fullmatch(str(event.payload.get("after"))):
         return "the branch was deleted"
     if kind == "delete" and event.payload.get("ref_type") == "branch":
@@ -89,6 +92,13 @@ def value_at(row: Mapping[str, Any], *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
+
+
+def comment_in(payload: Mapping[str, Any]) -> str:
+    """The text of the comment or review that an event reports; empty if there is none."""
+    places = (("comment", "body"), ("review", "body"), ("review", "content"), ("object_attributes", "note"))
+    found = (value_at(payload, *place) for place in places)
+    return next((text for text in found if isinstance(text, str) and text), "")
 
 
 def _branches(event: CodeHostEvent) -> list[str]:

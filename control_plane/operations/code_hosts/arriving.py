@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sqlalchemy import select, update
 
-from control_plane.automation.code_host_events import read_event, value_at
+from control_plane.automation.code_host_events import comment_in, read_event, value_at
 from control_plane.automation.incoming_signatures import is_signed
 from control_plane.contract.declarations.code_hosts import CodeHostAnswer
 from control_plane.core import Core
@@ -112,20 +112,21 @@ def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str) -
     name, _, action = event.partition(".")
     match kind:
         case "github":
-            found, repository, body = _GITHUB.get(name), value_at(payload, "repository", "full_name"), _body(payload)
+            found, repository = _GITHUB.get(name), value_at(payload, "repository", "full_name")
         case "gitea":
-            found, repository, body = _GITEA.get(name), value_at(payload, "repository", "full_name"), _body(payload)
+            found, repository = _GITEA.get(name), value_at(payload, "repository", "full_name")
             if isinstance(payload.get("review"), Mapping):
                 found = "review"
         case _:
             found, repository = _GITLAB.get(name), value_at(payload, "project", "path_with_namespace")
-            body = value_at(payload, "object_attributes", "note")
             if found == "comment" and value_at(payload, "object_attributes", "type") == "DiffNote":
                 found = "review"
-    return HostSignal(found or "other", _text(repository), _why_ignored(found, name, action, body, mention))
+    return HostSignal(
+        found or "other", _text(repository), _why_ignored(found, name, action, comment_in(payload), mention)
+    )
 
 
-def _why_ignored(kind: SignalKind | None, name: str, action: str, body: Any, mention: str) -> str:
+def _why_ignored(kind: SignalKind | None, name: str, action: str, body: str, mention: str) -> str:
     if name == "ping":
         return "ping: the address and the secret are correct"
     if kind is None:
@@ -134,19 +135,11 @@ def _why_ignored(kind: SignalKind | None, name: str, action: str, body: Any, men
         return ""
     if action in _OVER:
         return "edited and deleted comments start nothing"
-    if is_ours(_text(body)):
+    if is_ours(body):
         return "the fleet wrote it"
-    if kind == "comment" and mention.lower() not in _text(body).lower():
+    if kind == "comment" and mention.lower() not in body.lower():
         return f"it does not mention {mention}"
     return ""
-
-
-def _body(payload: Mapping[str, Any]) -> Any:
-    return (
-        value_at(payload, "comment", "body")
-        or value_at(payload, "review", "body")
-        or value_at(payload, "review", "content")
-    )
 
 
 def _text(value: Any) -> str:

@@ -21,7 +21,9 @@ from control_plane.operations import projects
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.automation import triggers
 from control_plane.supervisor.cleaning import clean
+from shared.code_hosts import marked
 from shared.errors import FleetError, Unauthenticated
+from shared.names import new_id
 from tests.support import hooks
 from tests.support.fleet import Api
 from tests.support.hooks import Request
@@ -223,6 +225,19 @@ def test_what_comes_of_the_fleets_own_branches_is_ignored_and_what_others_do_the
     for number, (kind, request, outcome) in enumerate(requests):
         answer = take(core, add(core, kind, f"t{number}", events=[]), request)
         assert (answer.outcome, request.body) == (outcome, request.body)
+
+
+def test_comments_and_reviews_that_the_fleet_wrote_are_ignored_and_quotations_of_them_count(core: Core) -> None:
+    ours = marked("0f1e2d3c4b5a", "**Done**")
+    for text, outcome in ((ours, "ignored"), (f"> {ours}\n\nThanks", "task")):
+        for kind, request in (
+            ("github", hooks.github(SECRET, "issue_comment", {"action": "created", "comment": {"body": text}})),
+            ("github", hooks.github(SECRET, "pull_request_review", {"review": {"body": text}})),
+            ("gitea", hooks.gitea(SECRET, "pull_request_comment", {"review": {"content": text}})),
+            ("gitlab", hooks.gitlab(SECRET, {"object_kind": "note", "object_attributes": {"note": text}})),
+        ):
+            answer = take(core, add(core, kind, new_id(), events=[]), request)
+            assert (answer.outcome, request.body) == (outcome, request.body)
 
 
 def test_a_delivery_that_comes_again_within_a_week_is_answered_as_before_and_makes_no_second_task(core: Core) -> None:
