@@ -25,6 +25,7 @@ from control_plane.money.spending.accounts import accounts_of, budgets_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.groups import cancel_open, cost_of, submit_once
 from control_plane.operations.orders.canceling import cancel_unfinished
+from control_plane.operations.orders.next_turn import alive_project
 from control_plane.operations.orders.reading import orders_of_groups
 from control_plane.operations.orders.submitting import check_request, draft_of
 from control_plane.orders.draft import create_order
@@ -98,8 +99,8 @@ def show(core: Core, caller: Caller, race_id: str) -> RaceDocument:
 def take(core: Core, caller: Caller, race_id: str, request: TakeRequest) -> RaceDocument:
     """Make an order the winner: its branch is pushed, and the others, and the one that judges, are canceled.
 
-    Taking the winner again has no effect. Raises NotFound, and Conflict for an order without work, and if another
-    order has won.
+    Taking the winner again has no effect. Raises NotFound, Conflict for an order without work, and if another order has
+    won, and Precondition if the project was removed.
     """
 
     def work(db: Db) -> tuple[str, str, str | None]:
@@ -223,7 +224,7 @@ def _order_of(db: Db, caller: Caller, race: OrderGroup, written: str) -> Order:
 
 
 def _refuse(db: Db, race: OrderGroup, order: Order) -> None:
-    """Raise Conflict unless the order may be taken."""
+    """Raise Conflict unless the order may be taken, Precondition if there is no project to push it to."""
     if order.head_commit is None or order.ended_at is None:
         raise Conflict(
             f"order {order.id} has no work that can be taken: it is {order.status}",
@@ -238,6 +239,7 @@ def _refuse(db: Db, race: OrderGroup, order: Order) -> None:
             code="E-RACE-DECIDED",
             next=f"fleet patch {order.id} | git apply    uses the work of the other order",
         )
+    alive_project(db, order)
 
 
 def _summary(db: Db, race: OrderGroup, orders: Sequence[OrderSummary]) -> RaceSummary:

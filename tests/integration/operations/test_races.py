@@ -17,7 +17,7 @@ from control_plane.core import AuthenticatedDrone
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.operations import budgets, providers, races
+from control_plane.operations import budgets, projects, providers, races
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
 from control_plane.operations.orders.canceling import cancel
@@ -261,6 +261,24 @@ def test_a_race_whose_orders_have_ended_is_judged_also_before_there_is_a_judge(p
     ask_judgments(plane.core)
     assert shown(plane, document).race.status == "judging"
     assert shown(plane, document).race.judge is not None
+
+
+def test_nothing_is_taken_of_a_race_whose_project_was_removed(plane: Plane) -> None:
+    plane.drone(concurrency=2)
+    document = ended(plane, count=2, pick="person")
+    projects.remove(plane.core, plane.admin, "app")
+    take = TakeRequest(order="A")
+    assert code_of(lambda: races.take(plane.core, plane.admin, document.race.id, take)) == "E-PROJECT-REMOVED"
+    assert shown(plane, document).race.winner is None
+
+
+def ended(plane: Plane, **fields: Any) -> RaceDocument:
+    """A race whose orders ended with work."""
+    document = race(plane, **fields)
+    for order in document.orders:
+        place_queued(plane.core)
+        end(plane.core, order.id, steps=(), head_commit=BASE, branch=branch(order.id))
+    return document
 
 
 def test_a_race_whose_winner_is_canceled_after_its_push_has_ended(running: Plane) -> None:
