@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.core.lookups.providers import only_provider
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
@@ -31,13 +32,21 @@ log = logs.get(__name__)
 
 
 def ask_judgment(db: Session, core: Core, race: OrderGroup) -> str | None:
-    """Create the order that judges, once all orders of the race have ended; returns its id."""
+    """Create the order that judges, once all orders of the race have ended; returns an order to announce.
+
+    A user decides instead if the project was removed, or if no provider is left that could judge.
+    """
     orders = orders_of(db, race)
     if race.pick != "judge" or race.winner_id is not None or race.judge_id is not None:
         return None
     if any(each.ended_at is None for each in orders) or not candidates_of(orders):
         return None
-    race.judge_id = _judge(db, core, race, candidates_of(orders)).id
+    candidates = candidates_of(orders)
+    provider = _provider_of(db, candidates)
+    if provider is None:
+        race.pick = "person"
+        return candidates[0].id
+    race.judge_id = _judge(db, core, race, candidates, provider).id
     return race.judge_id
 
 
@@ -71,14 +80,28 @@ def candidates_of(orders: Sequence[Order]) -> list[Order]:
     return [each for each in orders if each.status == OrderStatus.SUCCEEDED and each.head_commit is not None]
 
 
-def _judge(db: Session, core: Core, race: OrderGroup, candidates: Sequence[Order]) -> Order:
+def _provider_of(db: Session, candidates: Sequence[Order]) -> Provider | None:
+    """The provider of the first candidate whose provider is left, else the project's default one."""
+    project = db.get_one(Project, candidates[0].project_id)
+    if project.removed_at is not None:
+        return None
+    for each in candidates:
+        own = db.get_one(Provider, each.provider_id)
+        if own.removed_at is None:
+            return own
+    if project.provider_id is not None:
+        return db.get_one(Provider, project.provider_id)
+    return only_provider(db, project.organization_id)
+
+
+def _judge(db: Session, core: Core, race: OrderGroup, candidates: Sequence[Order], provider: Provider) -> Order:
     first = candidates[0]
     project = db.get_one(Project, first.project_id)
     chat = new_session(core, project, "plan", race.user_id)
     chat.name = f"judgment of race {race.id}"
     draft = Draft(
         project=project,
-        provider=db.get_one(Provider, first.provider_id),
+        provider=provider,
         session=chat,
         prompt=_prompt(core, race, candidates),
         user=race.user,

@@ -16,7 +16,7 @@ from control_plane.contract.declarations.races import RaceDocument, RaceRequest,
 from control_plane.core import AuthenticatedDrone
 from control_plane.db.groups import OrderGroup
 from control_plane.db.orders import Order
-from control_plane.db.projects import Project
+from control_plane.db.projects import Project, Provider
 from control_plane.operations import budgets, projects, providers, races
 from control_plane.operations.inbox import dismissing
 from control_plane.operations.inbox.listing import count_inbox, list_inbox
@@ -263,6 +263,35 @@ def test_a_race_whose_orders_have_ended_is_judged_also_before_there_is_a_judge(p
     assert shown(plane, document).race.judge is not None
 
 
+def test_a_provider_that_is_left_judges_and_without_any_a_user_does(plane: Plane) -> None:
+    plane.drone(concurrency=2)
+    for name in ("first", "second", "third"):
+        providers.add(plane.core, plane.admin, ProviderRequest(name=name, model=f"openai/{name}"))
+    cases = [(["first", "second"], ["first"], "second"), (["second", "third"], ["second", "third"], "scripted")]
+    for models, removed, left in cases:
+        document = ended(plane, count=None, models=models, pick="judge")
+        for name in removed:
+            providers.remove(plane.core, plane.admin, name)
+        assert judge_of(plane, document) == left
+    for name in ("fourth", "fifth"):
+        providers.add(plane.core, plane.admin, ProviderRequest(name=name, model=f"openai/{name}"))
+    document = ended(plane, count=2, provider="fourth", pick="judge")
+    with plane.core.database.write() as db:
+        db.query(Project).update({"provider_id": None})
+    providers.remove(plane.core, plane.admin, "fourth")
+    assert judge_of(plane, document) is None
+    assert shown(plane, document).race.status == "undecided"
+
+
+def test_a_race_whose_project_was_removed_is_not_judged(plane: Plane) -> None:
+    plane.drone(concurrency=2)
+    document = ended(plane, count=2, pick="judge")
+    projects.remove(plane.core, plane.admin, "app")
+    ask_judgments(plane.core)
+    after = shown(plane, document).race
+    assert (after.status, after.pick, after.judge) == ("undecided", "person", None)
+
+
 def test_nothing_is_taken_of_a_race_whose_project_was_removed(plane: Plane) -> None:
     plane.drone(concurrency=2)
     document = ended(plane, count=2, pick="person")
@@ -279,6 +308,21 @@ def ended(plane: Plane, **fields: Any) -> RaceDocument:
         place_queued(plane.core)
         end(plane.core, order.id, steps=(), head_commit=BASE, branch=branch(order.id))
     return document
+
+
+def judge_of(plane: Plane, document: RaceDocument) -> str | None:
+    """The provider of the order that judges, which has its own model; it ends without a choice."""
+    ask_judgments(plane.core)
+    judge = shown(plane, document).race.judge
+    if judge is None:
+        return None
+    with plane.core.database.read() as db:
+        order = db.get_one(Order, judge)
+        provider = db.get_one(Provider, order.provider_id)
+        assert order.model == provider.model
+    place_queued(plane.core)
+    end(plane.core, judge, steps=())
+    return provider.name
 
 
 def test_a_race_whose_winner_is_canceled_after_its_push_has_ended(running: Plane) -> None:
