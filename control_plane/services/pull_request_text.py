@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,6 +12,7 @@ from sqlalchemy.orm import Session
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.teams import Agent, Comment, Task
+from control_plane.teams.tags import parts_of
 from shared.outcome import Verification
 from shared.trailers import trailers_of
 
@@ -21,10 +23,10 @@ MAX_LISTED = 50
 VERIFICATION = "## Verification"
 """Ends the first part of the text, which goes under a form's own heading."""
 _MARK = re.compile(r"^(?:#{1,6}|[-*+>])\s+")
-_TAG = re.compile(r"(?<![\w`@/.+-])@([A-Za-z0-9][\w-]*)")
+_TAG = re.compile(r"((?<![A-Za-z0-9_])@\w[\w-]*)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """As in Markdown."""
-_FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
+_TICKS = re.compile(r"`+")
 
 
 def title_of(about: str) -> str:
@@ -57,18 +59,22 @@ def body_of(db: Session, order: Order) -> str:
 
 def quiet(text: str) -> str:
     """The text with its tags as code: on a code host, `@tester` would mention an unrelated user."""
-    lines, fenced = [], False
-    for line in _LINE_END.split(text.removesuffix("\n")):
-        if _FENCE.match(line):
-            fenced = not fenced
-        lines.append(line if fenced else _TAG.sub(r"`@\1`", line))
-    return "\n".join(lines)
+    parts = [*parts_of(_LINE_END.sub("\n", text.removesuffix("\n")))]
+    # A run of backticks outside code would pair with one of the same length.
+    lonely = {len(run) for part, is_code in parts if not is_code for run in _TICKS.findall(part)}
+    ticks = "`" * next(length for length in count(1) if length not in lonely)
+    said = ""
+    for part, is_code in parts:
+        for index, piece in enumerate([part] if is_code else _TAG.split(part)):
+            shown = f"{ticks}{piece}{ticks}" if index % 2 else piece
+            said += f" {shown}" if said.endswith("`") and shown.startswith("`") else shown
+    return said
 
 
 def _summary(db: Session, order: Order, task: Task | None) -> str:
     said = (_last_comment(db, task) if task else None) or order.response or f"Work of order {order.id}."
-    text = quiet(said.strip())
-    return text if len(text) <= MAX_SUMMARY else text[:MAX_SUMMARY].rstrip() + "\n\n… (cut)"
+    text = said.strip()
+    return quiet(text) if len(text) <= MAX_SUMMARY else quiet(text[:MAX_SUMMARY].rstrip()) + "\n\n… (cut)"
 
 
 def _last_comment(db: Session, task: Task) -> str | None:

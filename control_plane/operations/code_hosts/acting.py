@@ -19,6 +19,7 @@ from control_plane.operations.code_hosts.posts import ensure_post, set_text
 from control_plane.operations.code_hosts.turns import NextTurn, TurnReceipt
 from control_plane.operations.reviews.commenting import new_comment_id
 from control_plane.operations.reviews.message import review_message
+from control_plane.services.pull_request_text import quiet
 from control_plane.services.pull_requests import order_ended
 from shared.code_hosts import CodeHostReading, SeenComment, SeenPull, SeenReview, SeenReviewComment
 from shared.errors import FleetError
@@ -272,7 +273,7 @@ class Acting:
         self.db.execute(update(HostThread).where(*own).values(active_at=self.core.clock.now()))
 
     def _post(self, subject: str, place: str, text: str) -> None:
-        set_text(ensure_post(self.db, self.link, subject, place, self.core.clock.now()), text)
+        set_text(ensure_post(self.db, self.link, subject, place, self.core.clock.now()), quiet(text))
 
     def _thread(self, place: str) -> HostThread:
         """The thread; that of a pull request of the fleet continues the session of its order."""

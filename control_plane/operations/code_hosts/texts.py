@@ -143,7 +143,7 @@ def _shown(orders: Sequence[Order]) -> Sequence[Order]:
 
 
 def _line(order: Order, cause: str, url: str) -> str:
-    return f"- [`{order.id}`]({url}/orders/{order.id}) {_HEAD[order.status].lower()}: {cause}"
+    return f"- [`{order.id}`]({url}/orders/{order.id}) {_HEAD[order.status].lower()}: {quiet(cause)}"
 
 
 def _pull(pull: Mapping[str, object] | None) -> str:
@@ -156,7 +156,8 @@ def _pull(pull: Mapping[str, object] | None) -> str:
 def _result(order: Order) -> str:
     if order.status != OrderStatus.SUCCEEDED:
         return quiet(order.reason)
-    response = quiet((order.response or "").strip())
-    cut = f"{response[:MAX_RESPONSE].rstrip()}\n\n… (cut)" if len(response) > MAX_RESPONSE else response
+    response = (order.response or "").strip()
+    whole = len(response) <= MAX_RESPONSE
+    shown = quiet(response) if whole else f"{quiet(response[:MAX_RESPONSE].rstrip())}\n\n… (cut)"
     why = (order.pull_request or {}).get("why") if (order.pull_request or {}).get("state") == "failed" else None
-    return "\n\n".join(filter(None, (cut, f"The pull request: {why}" if why else "")))
+    return "\n\n".join(filter(None, (shown, f"The pull request: {quiet(str(why))}" if why else "")))

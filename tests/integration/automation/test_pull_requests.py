@@ -170,3 +170,16 @@ def test_a_title_is_the_first_line_in_one_line() -> None:
 def test_tags_call_nobody_on_a_code_host() -> None:
     said = "@tester and (@lead), me@example.org, `@kept`\n```\n@in_code\n```\n@user"
     assert quiet(said) == "`@tester` and (`@lead`), me@example.org, `@kept`\n```\n@in_code\n```\n`@user`"
+    cases = {
+        "`npm i @types/node` by @kim": "`npm i @types/node` by `@kim`",
+        "``a ` @b``@c": "``a ` @b`` `@c`",
+        "> ```\n> @in_code\n> ```\n@user": "> ```\n> @in_code\n> ```\n`@user`",
+        "````\n```\n@in_code\n````\n@user": "````\n```\n@in_code\n````\n`@user`",
+        # A run of backticks without a second one is text, and does not pair with those around a tag.
+        "a ` @b": "a ` ``@b``",
+        "`@b": "` ``@b``",
+        "- a ` b\n- @c ` d": "- a ` b\n- ``@c`` ` d",
+        "-@a /@b @@c @_d é@e": "-`@a` /`@b` @`@c` `@_d` é`@e`",
+        "a\r\n@b\r": "a\n`@b`\n",
+    }
+    assert {text: quiet(text) for text in cases} == cases

@@ -288,6 +288,17 @@ def test_follow_ups_are_bounded_and_the_bound_is_said_once(shop: Connected) -> N
     assert post.text == "Failed check build: the limit of 1 automatic follow-ups is reached."
 
 
+def test_what_others_named_calls_nobody_in_the_fleets_comments(shop: Connected) -> None:
+    worked(shop)
+    code_hosts.edit(shop.core, shop.admin, "shop", CodeHostEdit(max_follow_ups=1))
+    named = check().model_copy(update={"name": "build @mallory"})
+    shop.reads(pulls(shop.pull(checks=(named,))))
+    shop.finish(shop.work()[1].id)
+    shop.reads(pulls(shop.pull(checks=(named.model_copy(update={"id": "10"}),))))
+    told = [post.text or "" for post in shop.posts() if "mallory" in (post.text or "")]
+    assert [text.count("`@mallory`") for text in told] == [1, 1]
+
+
 def test_the_end_of_a_pull_request_is_shown_on_its_orders_and_it_is_read_no_more(shop: Connected) -> None:
     worked(shop)
     assert shop.reads(pulls(shop.pull(state="merged"))).pulls == (4,)
