@@ -107,6 +107,7 @@ class Acting:
         if pull.state != "open":
             self._closed(pull, thread, orders)
             return
+        self._reopened(pull, thread, orders)
         newest = turns.newest_of(self.db, thread.session_id) or orders[-1]
         for review in pull.reviews:
             newest = self._review(review, thread, newest) or newest
@@ -118,15 +119,30 @@ class Acting:
 
     def _closed(self, pull: SeenPull, thread: HostThread, orders: Sequence[Order]) -> None:
         thread.closed = True
-        self._is_active(orders[-1].session_id)
         last = _last_within(pull, orders)
-        for order in orders:
-            if order.number <= last:
-                order.pull_request = {**(order.pull_request or {}), "state": pull.state}
-                self.changed.append(order.id)
+        if not self._set_state([order for order in orders if order.number <= last], pull.state):
+            return
+        self._is_active(orders[-1].session_id)
         self._open_another(pull, orders[-1].session_id, last)
+        self._note_state(pull, thread, pull.state)
+
+    def _reopened(self, pull: SeenPull, thread: HostThread, orders: Sequence[Order]) -> None:
+        thread.closed = False
+        if self._set_state([order for order in orders if _state_of(order) == "closed"], "opened"):
+            self._is_active(orders[-1].session_id)
+            self._note_state(pull, thread, "reopened")
+
+    def _set_state(self, orders: Sequence[Order], state: str) -> bool:
+        """Show the state on the orders; returns whether any had another one."""
+        changed = [order for order in orders if _state_of(order) != state]
+        for order in changed:
+            order.pull_request = {**(order.pull_request or {}), "state": state}
+            self.changed.append(order.id)
+        return bool(changed)
+
+    def _note_state(self, pull: SeenPull, thread: HostThread, outcome: str) -> None:
         if not self._knows(key := f"pull:{pull.number}:{pull.state}"):
-            self._event(key, "pull", thread.place, "").outcome = pull.state
+            self._event(key, "pull", thread.place, "").outcome = outcome
 
     def _open_another(self, pull: SeenPull, session_id: str, last: int) -> None:
         """Ask for a pull request for the work after order number `last`, which came too late for this one.
@@ -343,6 +359,11 @@ def _last_within(pull: SeenPull, orders: Sequence[Order]) -> int:
 def pull_number(order: Order) -> int | None:
     number = (order.pull_request or {}).get("number")
     return number if isinstance(number, int) else None
+
+
+def _state_of(order: Order) -> str | None:
+    """The state of the order's pull request."""
+    return (order.pull_request or {}).get("state")
 
 
 def is_moving(order: Order, branch: str) -> bool:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 
 from pydantic import ValidationError
-from sqlalchemy import Select, or_, select
+from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -220,6 +220,13 @@ class _Keeping:
         """The orders whose pull requests are open."""
         return orders_with_pulls(self._db, self._link, Order.pull_request["state"].as_string().in_(OPEN))
 
+    def _closed_pulls(self) -> list[Order]:
+        """The orders whose pull requests were closed lately and not merged: they may be reopened."""
+        link, young = self._link, HostThread.active_at > self._now - KEPT
+        sessions = select(HostThread.session_id).where(HostThread.link_id == link.id, young)
+        closed = Order.pull_request["state"].as_string() == "closed", Order.session_id.in_(sessions)
+        return orders_with_pulls(self._db, link, and_(*closed))
+
     def _moving(self) -> list[tuple[Order, dict[str, object]]]:
         """The newest work of each session with an open pull request, if its branch is not there yet."""
         found = {}
@@ -270,17 +277,22 @@ class _Keeping:
         link, db = self._link, self._db
         checks = select(HostEvent.key).where(HostEvent.link_id == link.id, HostEvent.kind == "check")
         known = db.scalars(checks.order_by(HostEvent.at.desc(), HostEvent.key.desc()).limit(MOST_KNOWN))
-        pulls = sorted({number for each in self._pulls() if (number := pull_number(each))}, reverse=True)
+        pulls = [*_numbers(self._pulls()), *_numbers(self._closed_pulls())]
         return SyncCodeHost.model_validate(
             {
                 "kind": link.kind,
                 "mention": link.mention,
                 "since": link.read_since,
-                "pulls": tuple(pulls[:MOST_PULLS]),
+                "pulls": tuple(dict.fromkeys(pulls))[:MOST_PULLS],
                 "known_checks": tuple(key.removeprefix("check:") for key in known),
                 "writes": tuple(to_write(due_posts(db, link, self._now))),
             }
         )
+
+
+def _numbers(orders: Sequence[Order]) -> list[int]:
+    """The numbers of their pull requests, newest first."""
+    return sorted({number for each in orders if (number := pull_number(each))}, reverse=True)
 
 
 def _reading(order: Order) -> CodeHostReading | None:

@@ -308,6 +308,18 @@ def test_the_end_of_a_pull_request_is_shown_on_its_orders_and_it_is_read_no_more
     assert any(", merged" in (each.text or "") for each in shop.posts("status:"))
 
 
+def test_a_closed_pull_request_is_read_for_a_month_and_counts_again_once_it_is_reopened(shop: Connected) -> None:
+    worked(shop)
+    for state, shown in (("closed", "closed"), ("open", "opened"), ("closed", "closed")):
+        assert shop.reads(pulls(shop.pull(state=state))).pulls == (4,)
+        assert states(shop) == [(4, shown)]
+    assert [outcome for kind, outcome in shop.events() if kind == "pull"] == ["closed", "reopened"]
+    shop.clock.sleep(timedelta(days=20).total_seconds())
+    assert shop.reads(pulls(shop.pull(state="closed"))).pulls == (4,)
+    shop.clock.sleep(timedelta(days=11).total_seconds())
+    assert shop.reads().pulls == ()
+
+
 def test_work_that_ends_after_its_pull_request_was_merged_gets_one_of_its_own(shop: Connected) -> None:
     second = continued(shop)
     code_hosts.sync(shop.core, shop.admin, "shop")
