@@ -62,6 +62,8 @@ class SyncCodeHost(Wire):
     """The fleet's pull requests, of which reviews, checks and state are read."""
     known_checks: tuple[HostId, ...] = ()
     """Failed checks that were read before; their logs are not fetched again."""
+    known: tuple[str, ...] = ()
+    """What else was read before and is left out, as `comment:ID`, `review:ID` (its text) or `line:ID`."""
     writes: tuple[CommentToWrite, ...] = ()
 
 
@@ -138,6 +140,8 @@ class SeenPull(Wire):
     """The host says that it cannot be merged into its base."""
     reviews: tuple[SeenReview, ...] = ()
     checks: tuple[SeenCheck, ...] = ()
+    more: bool = False
+    """It has further reviews, for which there was no room; the newest ones come first."""
 
 
 class WrittenComment(Wire):
@@ -156,6 +160,10 @@ class CodeHostReading(Wire):
     comments: tuple[SeenComment, ...] = ()
     pulls: tuple[SeenPull, ...] = ()
     written: tuple[WrittenComment, ...] = ()
+    more_comments: bool = False
+    """There are more behind the last of `comments`."""
+    left_out: tuple[int, ...] = ()
+    """The pull requests for which there was no room: to be read next."""
     comments_read: bool = False
     """All comments that were asked for were read, also if `why` says that something else was not."""
     why: str = ""

@@ -22,12 +22,12 @@ def fit(body: Body, limit: int = MAX_EVENT) -> Body:
         return body
     document = body.model_dump(mode="json")
     # Halving the longest text each time reaches any limit in a few dozen iterations; small texts stay whole.
-    while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and _smaller(document):
+    while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and halve_longest(document):
         pass
     return _BODY.validate_python(document)
 
 
-def _smaller(document: dict[str, Any]) -> bool:
+def halve_longest(document: dict[str, Any]) -> bool:
     """Halve the longest text inside `document`, in place; False if there is nothing left to cut."""
     holder, key, length = _longest(document)
     if length > SHORTEST:

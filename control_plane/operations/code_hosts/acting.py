@@ -53,13 +53,18 @@ class Acting:
     """Orders that changed; announce them after the commit."""
     look_again: bool = False
     """Something is not complete yet: read it again soon."""
+    _noted: int = 0
+    """How many events were new."""
 
     def on(self, reading: CodeHostReading) -> None:
         """Act on everything that was read and is new."""
         for seen in reading.comments:
             self._comment(seen)
         for pull in reading.pulls:
+            noted = self._noted
             self._pull(pull)
+            # What counts now is left out then, so that the rest has room.
+            self.look_again |= pull.more and self._noted > noted
 
     # --- comments -------------------------------------------------------------------------
 
@@ -333,6 +338,7 @@ class Acting:
         )
         self.db.add(event)
         self.db.flush()
+        self._noted += 1
         return event
 
     def _is_old(self, at: datetime) -> bool:

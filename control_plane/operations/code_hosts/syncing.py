@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 
 from pydantic import ValidationError
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
@@ -28,7 +28,7 @@ from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.numbers import lock_numbers
 from control_plane.services.checks import no_provider
 from control_plane.services.stored_work import ask_advance
-from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SyncCodeHost
+from shared.code_hosts import CodeHostReading, SyncCodeHost
 from shared.states import ENDED, OrderStatus
 from shared.terminal import logs
 from shared.work_order import Limits
@@ -49,6 +49,8 @@ PRIORITY = 10
 """Before other orders: it takes seconds, and a drone that works on one order at a time does it first."""
 MOST_PULLS = 50
 MOST_KNOWN = 200
+MOST_KNOWN_LINES = 2000
+"""Reviews and comments on lines, of all pull requests that are read."""
 DOOR = "code host"
 log = logs.get(__name__)
 
@@ -107,6 +109,8 @@ class _Keeping:
         self._link = link
         self._now = core.clock.now()
         self.changed: list[str] = []
+        self._left_out: tuple[int, ...] = ()
+        """The pull requests that the last reading had no room for."""
 
     def is_due(self) -> bool:
         """Whether anything is to be done, without changing anything."""
@@ -141,6 +145,7 @@ class _Keeping:
             self._read_up_to(order, reading)
         acting = Acting(self._db, self._core, link)
         acting.on(reading)
+        self._left_out = reading.left_out
         self.changed += acting.changed
         if acting.look_again and link.news_at is None:
             link.news_at = self._now
@@ -148,8 +153,8 @@ class _Keeping:
     def _read_up_to(self, order: Order, reading: CodeHostReading) -> None:
         """Set where the next reading begins: at the last comment if there may be more behind it, and then at once."""
         link = self._link
-        last = reading.comments[-1].at if len(reading.comments) >= MOST_COMMENTS else None
-        if last is not None and last > link.read_since:
+        last = max((each.at for each in reading.comments), default=link.read_since)
+        if reading.more_comments and last > link.read_since:
             link.read_since, link.news_at = last, self._now
         else:
             link.read_since = max(link.read_since, order.created_at - OVERLAP)
@@ -263,7 +268,8 @@ class _Keeping:
             drone_id=link.drone_id,
         )
         order = create_order(db, self._core, draft)
-        link.order_id, link.news_at = order.id, None
+        # What happened meanwhile is read once all pull requests were.
+        link.order_id, link.news_at = order.id, link.news_at if self._left_out else None
         self.changed.append(order.id)
 
     def _may_start(self) -> bool:
@@ -271,23 +277,33 @@ class _Keeping:
         if link.failures and now < link.next_at:
             return False
         news = link.news_at is not None and now >= link.news_at + SETTLES
-        return news or now >= link.next_at or bool(due_posts(self._db, link, now))
+        return news or bool(self._left_out) or now >= link.next_at or bool(due_posts(self._db, link, now))
 
     def _asked(self) -> SyncCodeHost:
         link, db = self._link, self._db
-        checks = select(HostEvent.key).where(HostEvent.link_id == link.id, HostEvent.kind == "check")
-        known = db.scalars(checks.order_by(HostEvent.at.desc(), HostEvent.key.desc()).limit(MOST_KNOWN))
+        # The others were just read: a chain of readings ends, as each of them reads at least one.
         pulls = [*_numbers(self._pulls()), *_numbers(self._closed_pulls())]
+        pulls = [number for number in dict.fromkeys(pulls) if number in self._left_out or not self._left_out]
+        places = [f"pulls/{number}" for number in pulls[:MOST_PULLS]]
         return SyncCodeHost.model_validate(
             {
                 "kind": link.kind,
                 "mention": link.mention,
                 "since": link.read_since,
-                "pulls": tuple(dict.fromkeys(pulls))[:MOST_PULLS],
-                "known_checks": tuple(key.removeprefix("check:") for key in known),
+                "pulls": tuple(pulls[:MOST_PULLS]),
+                "known_checks": tuple(key.removeprefix("check:") for key in self._known("check", MOST_KNOWN)),
+                "known": (
+                    *self._known("comment", MOST_KNOWN),
+                    *self._known("review", MOST_KNOWN_LINES, HostEvent.place.in_(places)),
+                ),
                 "writes": tuple(to_write(due_posts(db, link, self._now))),
             }
         )
+
+    def _known(self, kind: str, most: int, *where: ColumnElement[bool]) -> Sequence[str]:
+        """The keys of events that counted, newest first."""
+        keys = select(HostEvent.key).where(HostEvent.link_id == self._link.id, HostEvent.kind == kind, *where)
+        return self._db.scalars(keys.order_by(HostEvent.at.desc(), HostEvent.key.desc()).limit(most)).all()
 
 
 def _numbers(orders: Sequence[Order]) -> list[int]:

@@ -13,7 +13,7 @@ from drone.services.code_host.host_answers import (
     Row,
     at,
     identity,
-    is_mention,
+    is_new_mention,
     iso,
     moment,
     number,
@@ -49,7 +49,7 @@ class GiteaReader:
         assert asked.since is not None
         rows = self._rows(f"{self.root}/issues/comments?since={iso(asked.since)}")
         for row in sorted(rows, key=lambda each: text(each, "created_at")):
-            if is_mention(row.get("body"), asked.mention):
+            if is_new_mention(row, asked):
                 yield self._comment(row)
 
     def _comment(self, row: Row) -> SeenComment:

@@ -18,7 +18,7 @@ from drone.services.code_host.host_answers import (
     account,
     at,
     identity,
-    is_mention,
+    is_new_mention,
     iso,
     moment,
     number,
@@ -58,7 +58,7 @@ class GitHubReader:
         assert asked.since is not None
         query = f"sort=updated&direction=asc&since={iso(asked.since)}"
         for row in self.answers.rows(f"{self.root}/issues/comments?{query}"):
-            if is_mention(row.get("body"), asked.mention):
+            if is_new_mention(row, asked):
                 yield self._comment(row)
 
     def _comment(self, row: Row) -> SeenComment:

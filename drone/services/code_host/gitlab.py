@@ -13,7 +13,7 @@ from drone.services.code_host.host_answers import (
     Row,
     at,
     identity,
-    is_mention,
+    is_new_mention,
     iso,
     moment,
     number,
@@ -60,7 +60,7 @@ class GitLabReader:
         for row in self.answers.rows(f"{self.root}/{_OF[kind]}/{thread}/notes?sort=desc&order_by=created_at"):
             if moment(row, "created_at") < asked.since:
                 return
-            if row.get("system") is True or row.get("type") == "DiffNote" or not is_mention(row["body"], asked.mention):
+            if row.get("system") is True or row.get("type") == "DiffNote" or not is_new_mention(row, asked):
                 continue
             yield SeenComment(
                 id=identity(row, "id"),

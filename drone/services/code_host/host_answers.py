@@ -136,8 +136,11 @@ def was_edited(row: Row, published: datetime | None = None) -> bool:
     return (moment(row, "updated_at") - since).total_seconds() > _EDITED_SECONDS
 
 
-def is_mention(body: Json, mention: str) -> bool:
-    return isinstance(body, str) and mention.lower() in body.lower() and not is_ours(body)
+def is_new_mention(row: Row, asked: SyncCodeHost) -> bool:
+    """Whether a comment mentions the fleet and was not read before."""
+    body = row.get("body")
+    mentions = isinstance(body, str) and asked.mention.lower() in body.lower() and not is_ours(body)
+    return mentions and f"comment:{row.get('id')}" not in asked.known
 
 
 def iso(when: datetime) -> str:

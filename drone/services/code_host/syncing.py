@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from drone.services.code_host.gitea import GiteaReader
 from drone.services.code_host.github import GitHubReader
 from drone.services.code_host.gitlab import GitLabReader
 from drone.services.code_host.host_answers import Answers, HostReader, PullGone
+from drone.services.code_host.room import ROOM, cut_pull, cut_texts, size_of, taken
 from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostApi, HostRefused, NotLetIn
@@ -24,6 +25,7 @@ from shared.code_hosts import (
     CommentToWrite,
     SeenComment,
     SeenPull,
+    SeenReview,
     SyncCodeHost,
     WrittenComment,
     marked,
@@ -40,8 +42,9 @@ T = TypeVar("T")
 def sync_code_host(order: WorkOrder, context: ServiceContext) -> Outcome:
     """Do what the order's `code_host` asks for; the response is a CodeHostReading as JSON.
 
-    A comment is looked for by its mark before it is created, so that a repetition never duplicates it. What the host
-    refuses is in the result; only without any login there the order fails (`E-CODE-HOST-LOGIN`).
+    A comment is looked for by its mark before it is created, so that a repetition never duplicates it. The response
+    fits in the event that reports it, and says what was left out. What the host refuses is in the result; only without
+    any login there the order fails (`E-CODE-HOST-LOGIN`).
     """
     asked = order.code_host
     if asked is None:
@@ -115,17 +118,24 @@ class _Sync:
         self._asked = asked.model_copy(update={"since": since})
         self._check = check
         self._problems: list[str] = []
+        self._refused: list[int] = []
+        """The pull requests that could not be read."""
 
     def done(self) -> CodeHostReading:
         """Raises NotLetIn if the host does not accept the login."""
         written = tuple(self._written(each) for each in self._asked.writes)
-        comments = self._tried(self._comments)
-        has_comments = self._asked.since is not None and comments is not None
-        pulls = [self._tried(partial(self._pull, number, has_comments)) for number in self._asked.pulls]
+        room = ROOM - size_of(*written)
+        found = self._tried(self._comments)
+        comments = taken(found or (), room // 2, cut_texts)
+        has_comments = self._asked.since is not None and found is not None
+        pulls = taken(self._pulls(has_comments), room - size_of(*comments), cut_pull)
+        read = {*self._refused, *(each.number for each in pulls)}
         return CodeHostReading(
-            comments=comments or (),
-            pulls=tuple(filter(None, pulls)),
+            comments=comments,
+            pulls=pulls,
             written=written,
+            more_comments=len(comments) < len(found or ()) or len(comments) == MOST_COMMENTS,
+            left_out=tuple(number for number in self._asked.pulls if number not in read),
             comments_read=has_comments,
             why="; ".join(dict.fromkeys(self._problems))[:MAX_WHY],
         )
@@ -142,6 +152,23 @@ class _Sync:
 
     def _comments(self) -> tuple[SeenComment, ...]:
         return tuple(islice(self._host.comments(self._asked), MOST_COMMENTS)) if self._asked.since is not None else ()
+
+    def _pulls(self, has_comments: bool) -> Iterator[SeenPull]:
+        """What is new in each; the rest is not asked for once there is no room."""
+        for number in self._asked.pulls:
+            pull = self._tried(partial(self._pull, number, has_comments))
+            if pull is None:
+                self._refused.append(number)
+            else:
+                yield pull.model_copy(update={"reviews": tuple(self._news(pull.reviews))})
+
+    def _news(self, reviews: Iterable[SeenReview]) -> Iterator[SeenReview]:
+        known = frozenset(self._asked.known)
+        for review in reviews:
+            comments = tuple(each for each in review.comments if f"line:{each.id}" not in known)
+            text = "" if f"review:{review.id}" in known else review.text
+            if comments or text:
+                yield review.model_copy(update={"comments": comments, "text": text})
 
     def _pull(self, number: int, has_comments: bool) -> SeenPull:
         """One that is gone was closed, if the login may see the repository, as its comments show."""

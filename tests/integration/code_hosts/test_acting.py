@@ -24,7 +24,7 @@ from control_plane.operations.code_hosts.syncing import keep_up
 from control_plane.operations.code_hosts.turns import NextTurn, go_on
 from control_plane.operations.orders.steering import MessageDraft, write_message
 from control_plane.supervisor.placing import refresh_reasons
-from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
+from shared.code_hosts import CodeHostReading, SeenCheck, marked
 from shared.errors import Conflict
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock
@@ -68,18 +68,35 @@ def test_a_comment_starts_one_order_however_often_it_is_read(shop: Connected) ->
     assert shop.events() == [("comment", "asked by alice")]
 
 
-def test_after_as_many_comments_as_one_order_reads_the_next_one_begins_at_the_last_of_them(shop: Connected) -> None:
+def test_after_comments_that_had_no_room_the_next_reading_begins_at_the_newest_that_was_read(shop: Connected) -> None:
     began = shop.clock.now()
-    seen = [
-        shop.comment(id=str(number), author="mallory", at=began + timedelta(milliseconds=number))
-        for number in range(MOST_COMMENTS)
-    ]
-    shop.reads(comments(*seen))
+    seen = [shop.comment(id=str(n), author="mallory", at=began + timedelta(milliseconds=n)) for n in (0, 9, 5)]
+    shop.reads(CodeHostReading(comments=seen, more_comments=True))
     due = shop.asked()
     assert due is not None
-    assert due[1].since == seen[-1].at
+    assert due[1].since == seen[1].at
     shop.reads(comments(seen[-1], shop.comment(id="last")))
     assert len(shop.work()) == 1
+    shop.writes()
+    assert shop.asked() is None
+
+
+def test_pull_requests_that_had_no_room_are_read_next_and_without_what_counted(shop: Connected) -> None:
+    worked(shop)
+    shop.reads(comments(shop.comment(id="2", place="issues/8")))
+    shop.delivered(shop.work()[1].id, number=5, head="e" * 40)
+    shop.writes()
+    reviewed = shop.pull(number=5, reviews=(shop.review("Use sum()"),), more=True)
+    assert shop.reads(CodeHostReading(pulls=(reviewed,), left_out=(4,))).pulls == (5, 4)
+    due = shop.asked()
+    assert due is not None
+    assert (due[1].pulls, due[1].known) == ((4,), ("comment:2", "comment:1"))
+    shop.reads(pulls(shop.pull()))
+    due = shop.asked()
+    assert due is not None
+    assert (due[1].pulls, set(due[1].known[2:])) == ((5, 4), {"review:7", "line:50"})
+    # What counted before is no reason to read it again at once.
+    shop.reads(pulls(reviewed))
     shop.writes()
     assert shop.asked() is None
 

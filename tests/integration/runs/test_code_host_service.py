@@ -50,7 +50,10 @@ def run(bench: Bench, host: HostStandIn, login: str = LOGIN, **asked: Any) -> Ru
     bench.change_project(git_url=host.url("shop/calc.git", login))
     wanted = SyncCodeHost.model_validate({"kind": host.kind, "mention": "@fleet", **asked})
     bench.change(purpose="code_host", code_host=wanted)
-    return bench.run("http://127.0.0.1:9")
+    bench.run("http://127.0.0.1:9")
+    # As it is reported, within the size of an event.
+    ended: RunEnded = bench.last(RunEnded)
+    return ended
 
 
 def read(bench: Bench, host: HostStandIn, **asked: Any) -> CodeHostReading:
@@ -94,6 +97,7 @@ def test_comments_that_mention_the_fleet_are_read_with_what_they_are_about(bench
     (fresh,) = (each for each in seen if each.place == pull.place)
     assert fresh in read(bench, host, since=fresh.at + timedelta(microseconds=999_999)).comments
     assert fresh not in read(bench, host, since=fresh.at + timedelta(seconds=1)).comments
+    assert fresh not in read(bench, host, known=(f"comment:{fresh.id}",)).comments
 
 
 def test_a_pull_request_is_read_with_its_review_checks_conflicts_and_end(bench: Bench, host: HostStandIn) -> None:
@@ -143,6 +147,37 @@ def test_of_many_comments_on_lines_the_newest_are_read_and_the_fleets_own_do_not
     texts = [each.text for review in seen.reviews for each in review.comments]
     newest = [*(f"note {number}" for number in range(1, MOST_REVIEW_COMMENTS)), "Use sum()"]
     assert texts[-MOST_REVIEW_COMMENTS:] == newest
+
+
+@pytest.mark.parametrize("host", ["gitea"], indirect=True)
+def test_what_one_event_cannot_hold_is_read_later_and_nothing_twice(bench: Bench, host: HostStandIn) -> None:
+    for number in range(15):
+        host.comment("issues/1", "alice", f"@fleet {number} " + "x" * 9_000)
+    many = with_pull(host, [("calc.py", 1, f"{number} " + "x" * 2_000) for number in range(MOST_REVIEW_COMMENTS - 1)])
+    few = host.open_pull("fleet/one", "main", "Mend it", "")
+    host.review(few.place, "alice", [("calc.py", 1, "Why?")])
+    found: list[tuple[str, str]] = []
+    left_out, is_more = [], True
+    while is_more:
+        known = tuple(key for key, _ in found)
+        reading = read(bench, host, pulls=(many.number, few.number), known=known)
+        lines = [line for pull in reading.pulls for review in pull.reviews for line in review.comments]
+        found += [(f"comment:{each.id}", each.text) for each in reading.comments]
+        found += [(f"line:{each.id}", each.text) for each in lines]
+        left_out.append(reading.left_out)
+        is_more = bool(reading.more_comments or reading.left_out or reading.pulls[0].more)
+    assert sorted(text for _, text in found) == sorted(note.body for note in host.notes)
+    assert (left_out[0], left_out[-1]) == ((few.number,), ())
+
+
+@pytest.mark.parametrize("host", ["github"], indirect=True)
+def test_a_pull_request_that_alone_is_too_large_is_read_with_shorter_logs(bench: Bench, host: HostStandIn) -> None:
+    pull = with_pull(host, [("calc.py", 1, "\u2713" * 10_000)])
+    for name in ("build", "lint", "unit", "docs"):
+        host.fail_check(pull.place, name, f"{name} " + "\u2713" * 8_000)
+    (seen,) = read(bench, host, pulls=(pull.number,)).pulls
+    assert [each.name for each in seen.checks] == ["build", "lint", "unit", "docs"]
+    assert (len(seen.reviews), seen.more) == (1, False)
 
 
 @pytest.mark.parametrize("host", ["github"], indirect=True)
