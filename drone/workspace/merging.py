@@ -50,6 +50,11 @@ def merge(git: Git, base: str, theirs: str, source: str, at: datetime) -> Merge:
     return Merge(source, commit, conflicts)
 
 
+def can_merge(git: Git, base: str, theirs: str) -> bool:
+    """Whether two commits can be merged without conflicts; both are in the repository of `git`. Raises as `merge`."""
+    return not _merged_tree(git, base, theirs, "a branch")[1]
+
+
 def _merged_tree(git: Git, base: str, theirs: str, source: str) -> tuple[str, tuple[str, ...]]:
     """The merged tree, and the files in it that have conflicts."""
     options = ("--write-tree", "-z", "--name-only", "--no-messages")

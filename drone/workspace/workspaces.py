@@ -16,6 +16,7 @@ from drone.workspace.checkpoint import Snapshot, WorkspaceCheckpoints
 from drone.workspace.delivery import DELIVERED, Delivery, DeliveryRequest, make_delivery
 from drone.workspace.failures import explained, reading
 from drone.workspace.git import Git
+from drone.workspace.merging import can_merge
 from drone.workspace.mirror import Mirror
 from drone.workspace.outgoing import Head, Outgoing, SecretFinder, places_of_secrets
 from drone.workspace.project_files import ProjectFiles, read_project_files
@@ -127,6 +128,18 @@ class Workspaces:
             mirror = self._mirror(remote, git)
             name, commit = default_of(mirror.refresh())
         return DefaultBranch(git.at(mirror.directory), name, commit)
+
+    def has_conflicts(self, order: WorkOrder, branch: str, base: str, check: Callable[[], None]) -> bool:
+        """Whether git cannot merge a branch of the order's repository into `base`. Raises like `prepare`."""
+        git = self._git.checking(check)
+        remote = Remote(order.project.git_url, order.project.slug)
+        tips = []
+        with explained(remote):
+            mirror = self._mirror(remote, git)
+            for ref, name in ((f"pull/into/{base}", base), (f"pull/from/{branch}", branch)):
+                mirror.fetch_branch(name, ref)
+                tips.append(mirror.own_ref(ref))
+            return not can_merge(git.at(mirror.directory), *tips)
 
     def _mirror(self, remote: Remote, git: Git) -> Mirror:
         return Mirror(self.root / "mirrors" / f"{remote.key}.git", remote, git)

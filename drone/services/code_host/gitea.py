@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -44,6 +44,8 @@ class GiteaReader:
 
     answers: Answers
     root: str
+    conflicts: Callable[[SeenPull], bool]
+    """Whether git finds any: Gitea calls a draft unmergeable, too, and what it still checks, or could not check."""
 
     def comments(self, asked: SyncCodeHost) -> Iterator[SeenComment]:
         assert asked.since is not None
@@ -63,8 +65,10 @@ class GiteaReader:
         seen = pull_of(number, self.answers.pull(path))
         if seen.state != "open":
             return seen
+        conflicts = seen.conflicts and self.conflicts(seen)
         more = {
-            "base_commit": self._tip(seen.base) if seen.conflicts else "",
+            "conflicts": conflicts,
+            "base_commit": self._tip(seen.base) if conflicts else "",
             "reviews": tuple(self._reviews(path)),
             "checks": tuple(self._checks(seen.head, known_checks)),
         }

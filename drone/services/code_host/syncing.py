@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -30,12 +31,13 @@ from shared.code_hosts import (
     WrittenComment,
     marked,
 )
-from shared.errors import OrderError
+from shared.errors import FleetError, OrderError
 from shared.outcome import ExitStatus, Outcome
 from shared.redaction import Redactor
 from shared.work_order import WorkOrder
 
 MAX_WHY = 1000
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -58,7 +60,8 @@ def sync_code_host(order: WorkOrder, context: ServiceContext) -> Outcome:
         redactor = Redactor(around.secrets)
         context.recorder.doing(f"reading {around.address.host} with {way.api.via}")
         try:
-            reading = _Sync(_reader(asked, way.api, around.address), asked, context.controls.check_end).done()
+            host = _reader(asked, way.api, around.address, partial(_conflicts, order, context))
+            reading = _Sync(host, asked, context.controls.check_end).done()
         except NotLetIn as error:
             around.missing.append(str(error))
             continue
@@ -96,7 +99,16 @@ def _surroundings(order: WorkOrder, context: ServiceContext) -> Surroundings:
     return surroundings(address, context.environ, context.policy, git, context.controls.check_end)
 
 
-def _reader(asked: SyncCodeHost, api: HostApi, address: Address) -> HostReader:
+def _conflicts(order: WorkOrder, context: ServiceContext, pull: SeenPull) -> bool:
+    """Whether git finds conflicts in the pull request; False while it cannot find out, as that starts paid work."""
+    try:
+        return context.workspaces().has_conflicts(order, pull.branch, pull.base, context.controls.check_end)
+    except FleetError as error:
+        log.info("the conflicts of pull request %s are unknown: %s", pull.number, error)
+        return False
+
+
+def _reader(asked: SyncCodeHost, api: HostApi, address: Address, conflicts: Callable[[SeenPull], bool]) -> HostReader:
     answers = Answers(api)
     path = "/".join(quote(part, safe="") for part in address.path.split("/"))
     match asked.kind:
@@ -105,7 +117,7 @@ def _reader(asked: SyncCodeHost, api: HostApi, address: Address) -> HostReader:
         case "gitlab":
             return GitLabReader(answers, f"projects/{quote(address.path, safe='')}")
         case _:
-            return GiteaReader(answers, f"repos/{path}")
+            return GiteaReader(answers, f"repos/{path}", conflicts)
 
 
 class _Sync:

@@ -21,6 +21,7 @@ from shared.events import ErrorStep, RunEnded
 from tests.support.certificates import Authority
 from tests.support.git_servers import GitHttpServer, _GitHandler, serving
 from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in
+from tests.support.host_stand_ins.gitea import GiteaStandIn
 from tests.support.host_stand_ins.server import DELETED, LOGIN, LOST, Thread
 from tests.support.repositories import calc_project, git, push_commit
 from tests.support.runs import Bench
@@ -125,6 +126,24 @@ def test_a_pull_request_is_read_with_its_review_checks_conflicts_and_end(bench: 
     host.merge(pull.place)
     (merged,) = read(bench, host, pulls=(pull.number,)).pulls
     assert merged.state == "merged"
+
+
+@pytest.mark.parametrize("host", ["gitea"], indirect=True)
+def test_git_says_what_conflicts_where_gitea_still_checks_or_has_a_draft(bench: Bench, host: GiteaStandIn) -> None:
+    pull = with_pull(host, [])
+
+    def conflicts() -> bool:
+        (seen,) = read(bench, host, pulls=(pull.number,)).pulls
+        return seen.conflicts
+
+    pull.title = "WIP: Mend the sum"
+    assert not conflicts()
+    pull.title, host.checks_conflicts = "Mend the sum", True
+    assert not conflicts()
+    push_commit(host.repository, {"other.py": ""}, "main")
+    assert not conflicts()
+    push_commit(host.repository, {"calc.py": "def add(a, b):\n    return b + a\n"}, "main")
+    assert conflicts()
 
 
 def test_a_pull_request_that_is_gone_is_closed_where_the_repository_is_not(bench: Bench, host: HostStandIn) -> None:

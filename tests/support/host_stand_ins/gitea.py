@@ -19,6 +19,8 @@ class GiteaStandIn(GitHubStandIn):
     api = f"/api/v1/repos/{REPOSITORY}"
     size = "limit"
     header = "X-Gitea"
+    checks_conflicts = False
+    """It has not yet found out whether pull requests can be merged."""
 
     def public(self, path: str) -> Doc | None:
         return {"version": "1.24.0"} if path == "/api/v1/version" else None
@@ -49,7 +51,9 @@ class GiteaStandIn(GitHubStandIn):
         return {**super()._issue(thread), "pull_request": pull}
 
     def _pull(self, thread: Thread) -> Doc:
-        mergeable = thread.state == "open" and not self.has_conflicts(thread)
+        is_draft = thread.title.startswith(("WIP:", "[WIP]"))
+        unclear = thread.state != "open" or is_draft or self.checks_conflicts
+        mergeable = not unclear and not self.has_conflicts(thread)
         address = self.url(f"{REPOSITORY}/pulls/{thread.number}")
         return {**super()._pull(thread), "html_url": address, "mergeable": mergeable}
 
