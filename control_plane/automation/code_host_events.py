@@ -16,6 +16,7 @@ from shared.code_hosts import is_ours
 from shared.errors import Invalid
 
 _EVENT_HEADER = {"github": "x-github-event", "gitea": "x-gitea-event", "gitlab": "x-gitlab-event"}
+FLEET_BRANCHES = ("fleet/", "fleet-late/")
 _NOTHING = re.compile("0{40,64}")
 _BRANCH_AT = (
     ("object_attributes", "ref"),
@@ -63,8 +64,8 @@ def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
         return "ping: the URL and the secret are correct"
     if wanted and event.name not in wanted and kind not in wanted:
         return f"{event.name or 'an unnamed event'} is not one of this trigger's events: {', '.join(wanted)}"
-    branches = _branches(event)
-    if branches and all(branch.startswith(("fleet/", "fleet-late/")) for branch in branches):
+    branches = branches_of(event)
+    if branches and all(branch.startswith(FLEET_BRANCHES) for branch in branches):
         return "the branch belongs to the fleet"
     if is_ours(comment_in(event.payload)):
         return "the fleet wrote it"
@@ -101,15 +102,18 @@ def comment_in(payload: Mapping[str, Any]) -> str:
     return next((text for text in found if isinstance(text, str) and text), "")
 
 
-def _branches(event: CodeHostEvent) -> list[str]:
-    """The branches that the event reports about; that of a pull request only if pushes cause such events."""
+def branches_of(event: CodeHostEvent, *, of_pulls: bool = False) -> list[str]:
+    """The branches that the event reports about.
+
+    Those of pull requests only if pushes cause such events, unless `of_pulls`. Some events do not name theirs.
+    """
     payload = event.payload
     found = [value_at(payload, *path) for path in _BRANCH_AT]
     if payload.get("ref_type", "branch") == "branch":
         found.append(payload.get("ref"))
     if isinstance(named := payload.get("branches"), list):
         found += [value_at(each, "name") for each in named]
-    if event.name in _BY_PUSHES:
+    if of_pulls or event.name in _BY_PUSHES:
         found += [
             value_at(payload, "pull_request", "head", "ref"),
             value_at(payload, "object_attributes", "source_branch"),

@@ -5,17 +5,32 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 
-from control_plane.automation.code_host_events import comment_in, read_event, value_at
+from control_plane.automation.code_host_events import (
+    FLEET_BRANCHES,
+    CodeHostEvent,
+    branches_of,
+    comment_in,
+    read_event,
+    value_at,
+)
 from control_plane.automation.incoming_signatures import is_signed
 from control_plane.contract.declarations.code_hosts import CodeHostAnswer
 from control_plane.core import Core
 from control_plane.db.code_hosts import HostLink
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.operations.code_hosts.acting import OPEN, orders_with_pulls, pull_number
 from shared.code_hosts import is_ours
 from shared.errors import NotFound, Unauthenticated
+
+FOR_EACH_PULL = timedelta(seconds=6)
+"""Least time between readings after checks and pushes, for each open pull request: each takes four requests, and GitHub
+allows 5,000 an hour."""
 
 
 def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -> CodeHostAnswer:
@@ -27,7 +42,8 @@ def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: b
     """
     row = _signed(core, link_id, headers, body)
     event = read_event(row.kind, headers, body)
-    signal = signal_of(row.kind, event.name, event.payload, row.mention)
+    base, pulls = _project_of(core, row)
+    signal = signal_of(row.kind, event.name, event.payload, row.mention, base)
     if not row.enabled:
         return CodeHostAnswer(outcome="ignored", why="this connection is disabled")
     if signal.repository and signal.repository.lower() != row.repository.lower():
@@ -38,12 +54,23 @@ def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: b
         )
     if signal.why_ignored:
         return CodeHostAnswer(outcome="ignored", why=signal.why_ignored)
+    at = core.clock.now()
+    if signal.kind in _OF_BRANCHES and row.last_at is not None:
+        at = max(at, row.last_at + pulls * FOR_EACH_PULL)
     with core.database.write() as db:
         # The first of several sets the time: the others are read with it.
-        first = HostLink.id == row.id, HostLink.news_at.is_(None)
-        db.execute(update(HostLink).where(*first).values(news_at=core.clock.now()))
+        first = HostLink.id == row.id, or_(HostLink.news_at.is_(None), HostLink.news_at > at)
+        db.execute(update(HostLink).where(*first).values(news_at=at))
     core.broker.wake()
     return CodeHostAnswer(outcome="noted", why=f"{event.name or 'the event'}: the code host is read now")
+
+
+def _project_of(core: Core, row: HostLink) -> tuple[str | None, int]:
+    """The branch that pull requests are merged into, if the project names one, and the number of open ones."""
+    with core.database.read() as db:
+        is_open = Order.pull_request["state"].as_string().in_(OPEN)
+        orders = orders_with_pulls(db, row, is_open)
+        return db.get_one(Project, row.project_id).branch, len({pull_number(each) for each in orders})
 
 
 def _signed(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -> HostLink:
@@ -93,6 +120,7 @@ _GITLAB: Mapping[str, SignalKind] = {
     "push": "push",
     "merge_request": "pull",
 }
+_OF_BRANCHES = frozenset({"check", "push", "pull"})
 _OVER = frozenset({"deleted", "delete", "edited", "update"})
 """Actions on comments that start nothing."""
 
@@ -107,8 +135,11 @@ class HostSignal:
     why_ignored: str = ""
 
 
-def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str) -> HostSignal:
-    """Read a webhook; `event` is its name with the action, as triggers have it. Unknown shapes are ignored."""
+def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str, base: str | None = None) -> HostSignal:
+    """Read a webhook; `event` is its name with the action, as triggers have it. Unknown shapes are ignored.
+
+    `base` is the branch that the fleet's pull requests are merged into; None: the repository's default branch.
+    """
     name, _, action = event.partition(".")
     match kind:
         case "github":
@@ -121,9 +152,24 @@ def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str) -
             found, repository = _GITLAB.get(name), value_at(payload, "project", "path_with_namespace")
             if found == "comment" and value_at(payload, "object_attributes", "type") == "DiffNote":
                 found = "review"
-    return HostSignal(
-        found or "other", _text(repository), _why_ignored(found, name, action, comment_in(payload), mention)
-    )
+    ignored = _why_ignored(found, name, action, comment_in(payload), mention)
+    if found in _OF_BRANCHES:
+        ignored = _elsewhere(found, CodeHostEvent(event, dict(payload), ()), base)
+    return HostSignal(found or "other", _text(repository), ignored)
+
+
+def _elsewhere(kind: SignalKind, event: CodeHostEvent, base: str | None) -> str:
+    """Why what happened to branches is of no concern: each reading costs requests, of which hosts allow few."""
+    branches = branches_of(event, of_pulls=True)
+    counting: tuple[str, ...] = (*FLEET_BRANCHES, "refs/merge-requests/")
+    if kind == "push":
+        named = (value_at(event.payload, owner, "default_branch") for owner in ("repository", "project"))
+        merged_into = base or next(filter(None, named), None)
+        if merged_into is None or merged_into in branches:
+            return ""
+    if not branches or any(branch.startswith(counting) for branch in branches):
+        return ""
+    return f"{branches[0][:100]} is not a branch of the fleet"
 
 
 def _why_ignored(kind: SignalKind | None, name: str, action: str, body: str, mention: str) -> str:

@@ -12,9 +12,15 @@ import pytest
 from sqlalchemy import select
 
 from control_plane.contract.declarations.code_hosts import CodeHostDocument, CodeHostEdit, CodeHostRequest
+from control_plane.core import Caller, Core
 from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.code_hosts import HostEvent, HostLink
+from control_plane.db.projects import Project
 from control_plane.operations.code_hosts import connections as code_hosts
+from control_plane.operations.code_hosts.arriving import FOR_EACH_PULL, accept_webhook
+from shared.code_hosts import CodeHostReading
+from tests.support import connected, hooks
+from tests.support.clocks import HandClock
 from tests.support.fleet import Api
 from tests.support.host_stand_ins import KINDS, HostStandIn, stand_in
 from tests.support.made import make_project
@@ -78,6 +84,32 @@ def test_a_signed_mention_makes_the_host_be_read_and_what_is_none_is_ignored(api
     answers = [send(api, link.id, *mention(host)) for _ in range(2)]
     assert [(each.status_code, each.json()["outcome"]) for each in answers] == [(200, "noted")] * 2
     assert has_news(api)
+
+
+def test_a_push_elsewhere_is_ignored_and_checks_wait_for_the_last_reading_but_comments_do_not(
+    core: Core, admin: Caller, clock: HandClock
+) -> None:
+    shop = connected.connect(core, admin, clock)
+    shop.reads(CodeHostReading(comments=(shop.comment(),)))
+    shop.delivered(shop.work()[0].id)
+    shop.writes()
+
+    def deliver(event: str, payload: dict[str, object]) -> str:
+        request = hooks.github(connected.SECRET, event, payload)
+        return accept_webhook(core, shop.link.id, request.headers, request.body).outcome
+
+    with core.database.write() as db:
+        db.scalars(select(Project)).one().branch = "next"
+    refs = ("refs/heads/topic", "refs/heads/main", "refs/heads/next")
+    assert [deliver("push", {"ref": ref}) for ref in refs] == ["ignored", "ignored", "noted"]
+    assert shop.asked() is None
+    clock.sleep(FOR_EACH_PULL.total_seconds())
+    assert shop.reads().pulls == (4,)
+    shop.writes()
+    assert deliver("check_run", {"check_run": {}}) == "noted"
+    assert shop.asked() is None
+    assert deliver("issue_comment", {"action": "created", "comment": {"body": "@fleet fix it"}}) == "noted"
+    assert shop.asked() is not None
 
 
 def test_a_wrong_signature_and_an_unknown_connection_are_refused_in_the_same_words(api: Api, host: HostStandIn) -> None:

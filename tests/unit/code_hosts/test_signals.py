@@ -58,6 +58,31 @@ def test_a_mention_and_failed_checks_are_a_reason_to_read_the_host_and_other_com
     assert (failed.kind, failed.why_ignored) == ("check", "")
 
 
+def test_checks_pushes_and_pull_requests_count_on_the_fleets_branches_and_pushes_to_the_base_too() -> None:
+    own, attributes = "fleet/0123456789ab", "object_attributes"
+    default = {"repository": {"default_branch": "main"}, "project": {"default_branch": "main"}}
+
+    def counts(kind: str, event: str, payload: dict[str, Any], base: str | None = None) -> bool:
+        return not signal_of(kind, event, {**default, **payload}, "@fleet", base).why_ignored
+
+    for branch, expected in ((own, True), ("topic", False)):
+        pull, suite = {"pull_request": {"head": {"ref": branch}}}, {"head_branch": branch}
+        assert counts("github", "push", {"ref": f"refs/heads/{branch}"}) is expected
+        assert counts("github", "check_run.completed", {"check_run": {"check_suite": suite}}) is expected
+        assert counts("github", "pull_request.closed", pull) is expected
+        assert counts("gitea", "pull_request.synchronized", pull) is expected
+        assert counts("gitlab", "build", {"ref": branch}) is expected
+        assert counts("gitlab", "pipeline", {attributes: {"ref": branch}}) is expected
+        assert counts("gitlab", "merge_request.close", {attributes: {"source_branch": branch}}) is expected
+    assert counts("github", "push", {"ref": "refs/heads/main"})
+    assert counts("github", "push", {"ref": "refs/heads/next"}, "next")
+    assert not counts("github", "push", {"ref": "refs/heads/main"}, "next")
+    assert not counts("github", "check_suite.completed", {"check_suite": {"head_branch": "main"}})
+    # Not every event names its branch.
+    assert counts("gitea", "status", {"state": "failure"})
+    assert counts("gitlab", "build", {"ref": "refs/merge-requests/4/head"})
+
+
 @given(st.sampled_from(sorted(KINDS)), st.text(), st.dictionaries(KEYS, ANYTHING))
 def test_a_payload_of_any_shape_is_read_without_an_error(kind: str, event: str, payload: dict[str, Any]) -> None:
     assert isinstance(signal_of(kind, event, payload, "@fleet").repository, str)
