@@ -130,10 +130,14 @@ def restore(
 
 def _restore_locally(data: DataDir, backup: Path, key_file: Path | None) -> Manifest:
     from control_plane.server.backup.restoring import restore_backup
+    from control_plane.server.backup.target import require_empty_directory
     from control_plane.server.embedded.data_dir import Remembered
     from control_plane.server.embedded.drones import registered_ids
 
     with _unused(data):
+        # Of the brokers with TLS, which this fleet may use again.
+        for directory in data.root.glob("broker-*"):
+            require_empty_directory(directory)
         settings, homes = settings_of(data, os.environ), registered_ids(data)
         manifest = restore_backup(settings, backup, key_file=key_file, homes=homes, broker_dir=data.broker)
         if manifest.local_fleet and not data.remembered().port:

@@ -19,21 +19,27 @@ from shared.errors import Conflict, FleetFault
 
 _SPACE = 3
 """A SQLite file with its indexes, and the log of the transaction that writes it, per byte of rows."""
+_LOGS = ("-wal", "-shm", "-journal")
+"""Suffixes of the files that SQLite keeps beside its file and reads with it."""
 
 
 def require_empty_database(database_url: str) -> None:
-    """Raises Conflict if the database has tables, Unreachable if it does not respond."""
+    """Raises Conflict if the database has tables, or if a SQLite file would get the log of an earlier one, which SQLite
+    would write into it; Unreachable if it does not respond.
+    """
     database = Database(database_url)
+    file = database.url.database if database.is_sqlite else None
     try:
-        file = database.url.database if database.is_sqlite else None
-        if file is not None and not Path(file).exists():
-            return
-        with database.read() as db:
-            found = inspect(db.connection()).get_table_names()
+        found = []
+        if file is None or Path(file).exists():
+            with database.read() as db:
+                found = inspect(db.connection()).get_table_names()
     finally:
         database.dispose()
-    if found:
-        raise _occupied(f"the database {database.shown}", "it has tables", "an empty database")
+    logs = [f"{file}{suffix}" for suffix in _LOGS if file is not None and Path(f"{file}{suffix}").exists()]
+    if found or logs:
+        why = "it has tables" if found else f"there is the log of an earlier one, {' and '.join(logs)}"
+        raise _occupied(f"the database {database.shown}", why, "an empty database")
 
 
 def require_empty_blobs(store: BlobStore) -> None:
@@ -135,6 +141,6 @@ def _occupied(what: str, why: str, instead: str) -> Conflict:
 
 
 def _delete(database: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", *_LOGS):
         with suppress(FileNotFoundError):
             database.with_name(database.name + suffix).unlink()

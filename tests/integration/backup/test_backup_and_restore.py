@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import Connection, select, text
 from sqlalchemy.orm import Session
 
+from control_plane.cli import backups
 from control_plane.core.blob_store import DirectoryStore
 from control_plane.core.master_key import MasterKeyFile, create_key_file, fingerprint, new_master_key
 from control_plane.core.settings import FleetSettings
@@ -178,6 +179,25 @@ def test_a_target_with_tables_blobs_orders_or_another_key_is_never_changed_nor_o
     newer = read_manifest(backup).model_copy(update={"program": "9.1.0", "revision": "r9999"})
     (backup / MANIFEST).write_text(manifest_text(newer))
     assert _refused(Precondition, settings_in("new"), backup).code == "E-BACKUP-NEWER"
+
+
+def test_a_place_with_the_log_of_another_database_or_the_data_of_any_broker_is_not_empty(
+    backup: Path, settings_in: Settings, tmp_path: Path
+) -> None:
+    for suffix in ("-wal", "-shm", "-journal"):
+        target = settings_in(f"new{suffix}")
+        log = _key_file(target).with_name(f"fleet.db{suffix}")
+        log.parent.mkdir()
+        log.write_bytes(b"of another database")
+        refused = _refused(Conflict, target, backup)
+        assert (refused.code, str(log) in refused.why) == ("E-RESTORE-TARGET", True)
+    for broker in ("valkey", "broker-redis-server", "broker-valkey-server"):
+        data = tmp_path / f"data of {broker}"
+        (data / broker).mkdir(parents=True)
+        (data / broker / "dump.rdb").write_bytes(b"of another fleet")
+        with pytest.raises(Conflict) as occupied:
+            backups.restore(backup, data_dir=data)
+        assert (occupied.value.code, (data / "fleet.db").exists()) == ("E-RESTORE-TARGET", False)
 
 
 def test_half_a_backup_is_found_by_the_check_and_not_restored_but_a_blob_that_the_store_lost_is_only_named(
