@@ -107,11 +107,14 @@ def _give(  # noqa: PLR0913 - one argument per column
 ) -> None:
     """Write the row that assigns a stored file to the run.
 
-    If a checkpoint had the same content, the row now is about the file that is not sealed: it is kept for longer.
+    If a checkpoint had the same content, the row now is about the file that is not sealed: it is kept for longer. A
+    checkpoint that is the same as an earlier one counts as new, so it outlives those in between.
     """
     row = db.get(Blob, (dispatch.id, sha256))
     if row is not None:
         row.sealed = row.sealed and sealed
+        if row.sealed:
+            row.created_at = core.clock.now()
     else:
         db.add(
             Blob(

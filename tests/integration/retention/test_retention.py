@@ -292,6 +292,18 @@ def test_a_delivered_patch_that_is_also_a_checkpoints_is_kept_when_the_checkpoin
     assert (patch_of(fleet.core, fleet.admin, order_id), fleet.missing_files()) == (patch, [])
 
 
+def test_a_checkpoint_that_comes_again_counts_as_new_among_those_of_its_run(fleet: KeptFleet) -> None:
+    run_id, first = run_of(fleet.core, fleet.order()), b"the state before"
+    for content in (first, *(f"state {number}".encode() for number in range(20)), first):
+        blobs.put_blob(fleet.core, fleet.drone, run_id, digest(content), BytesIO(content), "checkpoint")
+        fleet.clock.sleep(1)
+    fleet.clock.sleep(7200)
+    clean(fleet.core)
+    with fleet.core.database.read() as db:
+        kept = db.scalars(select(Blob.sha256)).all()
+    assert (len(kept), digest(first) in kept) == (15, True)
+
+
 def test_the_orders_of_an_open_task_and_of_a_batch_with_waiting_rows_are_kept_whole(fleet: KeptFleet) -> None:
     of_batch, of_task = (fleet.play(each, pushed=True) for each in ("row", "turn"))
     batch, owner, now = "b" * 12, fleet.admin.organization_id, fleet.core.clock.now()
