@@ -195,5 +195,9 @@ def _afterwards(core: Core, removed: _Removed) -> None:
 
 def _delete_files(core: Core, blobs: Iterable[tuple[str, bool]]) -> None:
     since = core.clock.now() - timedelta(seconds=_JUST_STORED_S)
-    for name, sealed in blobs:
-        core.blobs.remove(name, sealed=sealed, stored_before=since)
+    try:
+        for name, sealed in blobs:
+            core.blobs.remove(name, sealed=sealed, stored_before=since)
+    except FleetFault as error:
+        # The organization is removed. No row names the files any more, and the retention deletes such files.
+        log.warning("files of a removed organization could not be deleted yet", why=error.what)

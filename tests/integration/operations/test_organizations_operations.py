@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
 import pytest
 from sqlalchemy import func, inspect, select, update
@@ -12,7 +14,9 @@ from control_plane.contract.declarations.code_hosts import CodeHostRequest
 from control_plane.contract.declarations.organizations import OrganizationEdit, OrganizationRequest
 from control_plane.contract.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.core import Caller, Core
+from control_plane.core.blob_store import DirectoryStore
 from control_plane.db.access import JoinToken
+from control_plane.db.audit import AuditRecord
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.metadata import METADATA
@@ -25,6 +29,7 @@ from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from shared.blobs import digest
+from shared.errors import FleetFault
 from shared.states import TaskStatus
 from tests.support.made import later, make_drone, make_project, run_of, start_run, submit
 from tests.support.organizations import add_organization
@@ -169,6 +174,19 @@ def test_removing_an_organization_leaves_no_row_of_it_and_touches_no_other(core:
     ]
     assert code_of(lambda: tokens.authenticate(core, bearer)) == "E-TOKEN-UNKNOWN"
     assert create(core, admin, "payments") == "PAYM"
+
+
+def test_an_organization_is_removed_also_if_the_store_does_not_delete_its_files(core: Core, admin: Caller) -> None:
+    class RefusingStore(DirectoryStore):
+        def remove(self, *_: Any, **__: Any) -> bool:
+            raise FleetFault("the bucket refuses", code="E-BLOB-DISK")
+
+    busy(core, add_organization(core, admin), b"own")
+    later(core, days=400)
+    assert remove(replace(core, blobs=RefusingStore(core.blobs.root)), admin) == ""
+    with core.database.read() as db:
+        outcomes = db.scalars(select(AuditRecord.outcome).where(AuditRecord.action == "remove_organization")).all()
+    assert outcomes == ["changed"]
 
 
 def test_an_organization_with_a_task_in_progress_is_not_removed(core: Core, admin: Caller) -> None:
