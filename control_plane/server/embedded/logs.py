@@ -70,14 +70,20 @@ def rotate(path: Path, largest: int = LARGEST, kept: int = KEPT) -> bool:
 
     The part keeps writing to the same file, so its content is copied and then removed; it was opened for appending.
     Lines written between the two are lost: a part that writes that fast has written 10 MB of the same. Raises OSError
-    if there is no room for the copy, for example; the log is complete then.
+    if there is no room for the copy, for example; the log and the older ones are as before then.
     """
     if not path.exists() or path.stat().st_size <= largest:
         return False
+    draft = _numbered(path, 0)
+    try:
+        shutil.copyfile(path, draft)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
     for number in range(kept - 1, 1, -1):
         with suppress(FileNotFoundError):
             _numbered(path, number - 1).replace(_numbered(path, number))
-    shutil.copyfile(path, _numbered(path, 1))
+    draft.replace(_numbered(path, 1))
     os.truncate(path, 0)
     return True
 

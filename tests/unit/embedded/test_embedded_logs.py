@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
+
+import pytest
 
 from control_plane.server.embedded.logs import last_lines, new_lines, rotate
 
@@ -35,6 +38,22 @@ def test_a_log_over_the_limit_is_rotated_and_its_writer_goes_on(tmp_path: Path) 
         "server.log.2": "round 5",
         "server.log.3": "round 4",
     }
+
+
+def test_a_log_for_whose_copy_there_is_no_room_keeps_all_its_files(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    files = {"server.log": b"now" * 500, "server.log.1": b"1", "server.log.2": b"2", "server.log.3": b"3"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        for _ in range(4):
+            with pytest.raises(OSError, match="too large"):
+                rotate(log, largest=500, kept=4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def test_new_lines_come_whole_and_survive_a_rotation(tmp_path: Path) -> None:
