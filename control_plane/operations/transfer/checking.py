@@ -54,6 +54,8 @@ class Checked:
     organization: Line
     counts: dict[str, int] = field(default_factory=dict)
     totals: TransferTotals = field(default_factory=TransferTotals)
+    blobs: set[tuple[str, bool]] = field(default_factory=set)
+    """The SHA-256 of each blob, and whether it is sealed."""
 
     @property
     def version(self) -> int:
@@ -188,6 +190,8 @@ class _Check:
         checked.counts[name] = checked.counts.get(name, 0) + 1
         if name == "run":
             checked.totals.add(line)
+        if name == "blob":
+            checked.blobs.add((line["sha256"], line["sealed"]))
 
     def _drone(self, line: Line) -> None:
         if set(line) != {"id", "name"} or not is_id(line["id"]):

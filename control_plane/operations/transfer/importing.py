@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -78,10 +78,12 @@ def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None =
     # Before the write transaction: on SQLite, that blocks all other writers.
     checked = check(spool, Import(core.settings, core.clock.now()))
     wanted = check_organization(name or checked.organization["name"])
+    # A bucket may answer more slowly than a transaction may wait.
+    stored = frozenset(blob for blob in checked.blobs if core.blobs.has(blob[0], sealed=blob[1]))
     for attempt in range(_TRIES):
         _refuse_taken(core, wanted)
         renewed = attempt > 0 or _is_here(core, checked.header["organization_id"])
-        importing = _Import(core, checked, wanted, Renewal(secrets.token_hex(8) if renewed else ""))
+        importing = _Import(core, checked, wanted, stored, Renewal(secrets.token_hex(8) if renewed else ""))
         try:
             return core.database.transact(partial(importing.write, spool=spool))
         except IntegrityError:
@@ -110,6 +112,8 @@ class _Import:
     core: Core
     checked: Checked
     name: str
+    stored: Set[tuple[str, bool]]
+    """Blobs whose files exist, as their rows guarantee; usually only in the installation that exported them."""
     ids: Renewal
     acronym: str = ""
     organization_id: str = ""
@@ -130,7 +134,7 @@ class _Import:
         for kind, rows in _by_kind(lines_of(spool)):
             table = METADATA.tables["drones"] if kind == DRONE else BY_NAME[kind].table
             made = map(self._drone, rows) if kind == DRONE else (self._row(BY_NAME[kind], line) for line in rows)
-            if kept := [row for row in made if kind != "blob" or self._has_blob(row)]:
+            if kept := [row for row in made if kind != "blob" or (row["sha256"], row["sealed"]) in self.stored]:
                 db.execute(insert(table), kept)
         self._count_money(db)
         self._announce_tasks(db)
@@ -319,10 +323,6 @@ class _Import:
                 )
             )
         db.flush()
-
-    def _has_blob(self, row: Line) -> bool:
-        """Whether the file exists, as its row guarantees; usually only in the installation that exported it."""
-        return self.core.blobs.has(row["sha256"], sealed=row["sealed"])
 
     def _compare(self, db: Session) -> None:
         """Raise FleetFault, which undoes the import, if the totals differ from those of the file."""

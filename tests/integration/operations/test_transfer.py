@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import QueuePool, func, select, update
 
 from control_plane.contract.declarations.budgets import BudgetRequest
 from control_plane.contract.declarations.drafts import DraftEdit
@@ -25,6 +25,7 @@ from control_plane.contract.declarations.users import UserRequest
 from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import Caller, Core
+from control_plane.core.blob_store import DirectoryStore
 from control_plane.core.lookups.organizations import in_organization, system_caller
 from control_plane.db.automation import Schedule, Trigger, Webhook
 from control_plane.db.drones import Drone
@@ -244,6 +245,24 @@ def test_ids_stay_in_another_installation_and_are_made_anew_where_they_are_in_us
     lines[0]["organization_id"] = "f" * 12
     here = exported(core, imported(core, admin, lines))
     assert set(ids).isdisjoint(line["id"] for line in named(here, "order"))
+
+
+@pytest.mark.dialects
+def test_the_blob_store_is_asked_before_the_transaction_begins(core: Core, admin: Caller, payments: Caller) -> None:
+    class AskedBefore(DirectoryStore):
+        """As a bucket that answers slowly: a transaction that waits for it is ended."""
+
+        def has(self, *given: Any, **named: Any) -> bool:
+            connections.append(pool.checkedout())
+            return super().has(*given, **named)
+
+    connections: list[int] = []
+    pool = core.database.engine.pool
+    assert isinstance(pool, QueuePool)
+    lines = exported(core, payments)
+    moved = imported(replace(core, blobs=AskedBefore(core.blobs.root)), admin, lines)
+    assert [row["sha256"] for row in named(exported(core, moved), "blob")] == [digest(b"log")]
+    assert connections == [0]
 
 
 def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_way_or_reserved(
