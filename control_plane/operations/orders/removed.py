@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Text, cast, func, or_, select
+from sqlalchemy import Text, cast, or_, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.db.orders import Order
 from control_plane.db.runs import Blob, Step
+from control_plane.orders.conversations.run_paths import lacks_steps
 from shared.errors import NotFound
 
 _LOGS = ("log_sha256", "raw_sha256")
@@ -18,7 +19,7 @@ def removed_note(db: Db, order: Order) -> str | None:
     if order.ended_at is None:
         return None
     gone = [
-        *(["steps"] if _has_fewer_steps(db, order) else []),
+        *(["steps"] if lacks_steps(db, order) else []),
         *(["logs"] if _lacks_logs(db, order) else []),
         *(["patch"] if order.patch_sha256 is not None and not has_patch(db, order) else []),
         *(["bundle"] if not has_file(db, order.result_run_id, order.bundle_sha256) else []),
@@ -47,11 +48,6 @@ def no_longer_stored(what: str, setting: str, order_id: str) -> NotFound:
         why=f"it was kept as long as {setting} of the control plane says, or it was not imported with the order",
         next=f"fleet show {order_id}    shows what is left",
     )
-
-
-def _has_fewer_steps(db: Db, order: Order) -> bool:
-    stored = select(func.count()).select_from(Step).where(Step.order_id == order.id)
-    return order.step_count > (db.scalar(stored) or 0)
 
 
 def _lacks_logs(db: Db, order: Order) -> bool:

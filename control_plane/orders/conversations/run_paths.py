@@ -52,6 +52,12 @@ class Path:
         return not segment.holds(run_seq) if segment else run_id in self.spoke
 
 
+def lacks_steps(db: Session, order: Order) -> bool:
+    """Whether steps of an order that has ended are no longer stored."""
+    stored = select(func.count()).select_from(Step).where(Step.order_id == order.id)
+    return order.ended_at is not None and order.step_count > (db.scalar(stored) or 0)
+
+
 def path_to(db: Session, run_id: str, upto: int | None = None) -> list[Segment]:
     """The path of one run, oldest part first; `upto` ends it at a step of that run."""
     return paths_to(db, [Segment(run_id, upto)])[run_id]

@@ -19,7 +19,7 @@ from control_plane.drones.inbox import notify_drone
 from control_plane.orders.conversations.entries import is_left_out
 from control_plane.orders.conversations.resumption import path_expected, path_of_next
 from control_plane.orders.conversations.review_answers import comments_in_message, make_pending, make_turn_pending
-from control_plane.orders.conversations.run_paths import Segment, path_to, run_that_speaks
+from control_plane.orders.conversations.run_paths import Segment, lacks_steps, path_to, run_that_speaks
 from shared.control import Say, TakeBack
 from shared.states import OrderStatus
 
@@ -145,11 +145,13 @@ def undelivered_steering(db: Session, order: Order) -> list[SteeringMessage]:
 
 
 def unread(db: Session, order: Order) -> list[SteeringMessage]:
-    """The same with those that are being taken back."""
+    """The same with those that are being taken back. None of an order that lacks steps, which show what was read."""
     words = _words(db, order.id)
     if not words:
         return []
     db.flush()
+    if lacks_steps(db, order):
+        return []
     left = _without_delivered(db, words, _path_now(db, order))
     return [word for word in left if word.take_back_at is None or is_being_taken_back(order, word)]
 

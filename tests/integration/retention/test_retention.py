@@ -19,6 +19,7 @@ from sqlalchemy import delete, select, update
 from control_plane.contract.declarations.orders import ResumeRequest
 from control_plane.contract.declarations.retention import RetentionRequest
 from control_plane.contract.declarations.sessions import ForkRequest
+from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.documents.orders import OrderDocument
 from control_plane.core import AuthenticatedDrone, Caller, Core
@@ -32,7 +33,7 @@ from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.teams import Task
-from control_plane.operations.orders import reading
+from control_plane.operations.orders import reading, steering
 from control_plane.operations.orders.reading import patch_of
 from control_plane.operations.orders.retrying import resume
 from control_plane.operations.retention import keeping, removing
@@ -42,7 +43,7 @@ from control_plane.operations.tasks import acting
 from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
 from shared.code_hosts import CodeHostReading
-from shared.events import Body, ToolResultStep
+from shared.events import Body, ToolResultStep, UserStep
 from shared.states import OrderStatus
 from tests.support.clocks import HandClock
 from tests.support.connected import connect
@@ -222,6 +223,18 @@ def test_above_the_limit_of_bytes_the_oldest_go_first_and_what_is_needed_stays(
     assert (expected, fleet.run()) == ({"logs": (2, 800_000)}, expected)
     assert [fleet.show(each).removed is None for each in orders] == [False, False, True, True]
     assert fleet.run() == {}
+
+
+def test_no_message_of_a_user_counts_as_unread_once_the_steps_that_show_it_are_gone(fleet: KeptFleet) -> None:
+    order = fleet.order()
+    steering.say(fleet.core, fleet.admin, order, SayRequest(text="and the tests"))
+    (message,) = fleet.show(order).unheard
+    read = UserStep(text=message.text, source="steer", message=message.id)
+    end(fleet.core, order, steps=[*said("mend it"), read], step_count=5, pushed=True)
+    assert (len(fleet.show(order).steps), fleet.show(order).unheard) == (5, [])
+    fleet.pass_days(366)
+    clean(fleet.core)
+    assert (fleet.show(order).steps, fleet.show(order).unheard) == ([], [])
 
 
 @pytest.mark.dialects
