@@ -27,6 +27,7 @@ from control_plane.core import Caller, Core
 from control_plane.core.vault import Purpose
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
+from control_plane.db.orders import SteeringMessage
 from control_plane.db.runs import Run
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.spending import Budget
@@ -121,20 +122,25 @@ class _Import:
     """The last number assigned, by kind."""
     put_back: list[str] = field(default_factory=list)
     """Tasks that were in progress."""
+    words: dict[str, str] = field(default_factory=dict)
+    """The new number of each message to an order, by its exported one."""
 
     @property
     def made_at(self) -> datetime:
         return datetime.fromisoformat(self.checked.header["made_at"])
 
     def write(self, db: Session, spool: BinaryIO) -> OrganizationDocument:
-        self.put_back, self.numbers = [], {}
+        self.put_back, self.numbers, self.words = [], {}, {}
         spool.seek(0)
         row = self._organization(db)
         self._begin_numbers(db)
         for kind, rows in _by_kind(lines_of(spool)):
             table = METADATA.tables["drones"] if kind == DRONE else BY_NAME[kind].table
             made = map(self._drone, rows) if kind == DRONE else (self._row(BY_NAME[kind], line) for line in rows)
-            if kept := [row for row in made if kind != "blob" or (row["sha256"], row["sealed"]) in self.stored]:
+            kept = [row for row in made if kind != "blob" or (row["sha256"], row["sealed"]) in self.stored]
+            if kind == "word":
+                self._write_words(db, kept)
+            elif kept:
                 db.execute(insert(table), kept)
         self._count_money(db)
         self._announce_tasks(db)
@@ -166,6 +172,13 @@ class _Import:
         counter.value += self.checked.counts.get("order", 0)
         self.numbers["entry"] = db.scalar(select(func.max(SessionEntry.number))) or 0
         db.flush()
+
+    def _write_words(self, db: Session, rows: list[Line]) -> None:
+        """Write messages to orders, which the database numbers."""
+        exported = [str(row.pop("number")) for row in rows]
+        number = SteeringMessage.number
+        written = db.scalars(insert(SteeringMessage).returning(number, sort_by_parameter_order=True), rows)
+        self.words |= zip(exported, map(str, written), strict=True)
 
     def _drone(self, line: Line) -> Line:
         """A drone as a removed one: its name stays with its runs, and no machine can authenticate as it."""
@@ -268,6 +281,16 @@ class _Import:
             row["reason"] = "its organization was exported while the run was active"
             row["ended_at"], row["doing"], row["waits_for"] = self.made_at, "", ""
 
+    def _settle_step(self, row: Line) -> None:
+        """A message whose number is unknown, as in the first files of this format, is named by no step: then what was
+        read is counted.
+        """
+        body = row["body"]
+        if row["kind"] == "user" and body.get("message"):
+            row["body"] = {**body, "message": self.words.get(body["message"], "")}
+        elif row["kind"] == "comment" and body.get("taken_back"):
+            row["body"] = {**body, "taken_back": [self.words[old] for old in body["taken_back"] if old in self.words]}
+
     def _settle_wait(self, row: Line) -> None:
         row["closed_at"] = row["closed_at"] or self.made_at
 
@@ -367,6 +390,7 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
     "batch_row": _Import._settle_batch_row,
     "dispatch": _Import._settle_dispatch,
     "run": _Import._settle_run,
+    "step": _Import._settle_step,
     "wait": _Import._settle_wait,
     "budget": _Import._settle_budget,
     "block": _Import._settle_block,

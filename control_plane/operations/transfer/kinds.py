@@ -168,7 +168,7 @@ KINDS: tuple[Kind, ...] = (
         states=OrderStatus,
         gone=frozenset({"explained", "reason"}),
         added={"ticket": None},
-        inside={"pull_request": ("order",), "after": ()},
+        inside={"pull_request": ("order",), "after": (), "ended_because": ("session",)},
         refers={
             "project_id": "project",
             "session_id": "session",
@@ -218,6 +218,8 @@ KINDS: tuple[Kind, ...] = (
             "resumed_run_id": "dispatch",
         },
     ),
+    # Before the steps, which name the messages by the numbers that they have where they were exported.
+    _kind("word", SteeringMessage, "number", added={"number": 0}, refers={"order_id": "order", "run_id": "dispatch"}),
     _kind(
         "step",
         Step,
@@ -225,13 +227,6 @@ KINDS: tuple[Kind, ...] = (
         without="id",
         inside={"body": ("run_id",)},
         refers={"order_id": "order", "run_id": "run"},
-    ),
-    _kind(
-        "word",
-        SteeringMessage,
-        "number",
-        without="number",
-        refers={"order_id": "order", "run_id": "dispatch"},
     ),
     # The run of a row that dismisses an item of the inbox is the order or race itself.
     _kind("wait", Wait, "number", without="number", refers={"order_id": "order", "run_id": "dispatch"}),

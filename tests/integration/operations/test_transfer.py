@@ -19,6 +19,7 @@ from control_plane.contract.declarations.prices import PriceRequest
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.providers import ProviderRequest
 from control_plane.contract.declarations.schedules import ScheduleRequest
+from control_plane.contract.declarations.steering import SayRequest
 from control_plane.contract.declarations.task_documents import TaskRequest
 from control_plane.contract.declarations.triggers import TriggerRequest
 from control_plane.contract.declarations.users import UserRequest
@@ -41,7 +42,8 @@ from control_plane.db.sessions import ChatSession
 from control_plane.operations import budgets, costs, drafts, organizations, prices, projects, providers, transfer
 from control_plane.operations.access import users
 from control_plane.operations.automation import schedules, triggers, webhooks
-from control_plane.operations.orders.reading import order_summary
+from control_plane.operations.orders import steering
+from control_plane.operations.orders.reading import order_summary, show_order
 from control_plane.operations.tasks import acting
 from control_plane.operations.transfer.kinds import BY_NAME, OLDEST, ORGANIZATION, VERSION
 from control_plane.orders.plan_waits import keep_edit
@@ -51,13 +53,13 @@ from control_plane.supervisor.restacking import restack
 from shared.amounts import NANODOLLARS
 from shared.blobs import digest
 from shared.errors import FleetError
-from shared.events import ApprovalStep
+from shared.events import ApprovalStep, CommentStep, UserStep
 from shared.names import branch
 from shared.plans import AgentPlan
-from shared.reasons import CanceledEnd, OrderFacts
+from shared.reasons import CanceledEnd, OrderFacts, RunEnd
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory, core_on
-from tests.support.made import make_drone, submit
+from tests.support.made import make_drone, make_project, submit
 from tests.support.many_tasks import fill
 from tests.support.organizations import add_organization
 from tests.support.refusals import code_of
@@ -169,12 +171,14 @@ def imported(core: Core, admin: Caller, lines: list[Line], name: str = "moved") 
 
 
 def comparable(lines: list[Line], acronym: str) -> list[str]:
-    """The lines with ids replaced by the order in which they appear, without names and acronyms."""
+    """The lines with ids replaced by the order in which they appear, without names, acronyms and messages' numbers."""
     seen: dict[str, str] = {}
-    named = json.dumps(lines[1:]).replace(f"{acronym}-", "TASK-")
-    plain = ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), named)
+    text = json.dumps(lines[1:]).replace(f"{acronym}-", "TASK-")
+    plain = ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), text)
     document = json.loads(plain)
     document[0]["row"] |= {"name": "", "acronym": "", "paused_at": None}
+    for row in named(document, "word"):
+        row["number"] = 0
     return [json.dumps(line, sort_keys=True) for line in document]
 
 
@@ -208,7 +212,7 @@ def test_what_was_exported_and_imported_exports_as_the_same(core: Core, admin: C
     assert second[0]["acronym"] != first[0]["acronym"]
     assert list(dict.fromkeys(line["kind"] for line in before[1:])) == [
         *("organization", "drone", "provider", "project", "agent", "session", "task", "order", "turn", "entry"),
-        *("dispatch", "run", "step", "word", "wait", "comment", "schedule", "trigger", "webhook", "price"),
+        *("dispatch", "run", "word", "step", "wait", "comment", "schedule", "trigger", "webhook", "price"),
         *("budget", "block", "review_comment", "blob", "end"),
     ]
 
@@ -263,6 +267,40 @@ def test_the_blob_store_is_asked_before_the_transaction_begins(core: Core, admin
     moved = imported(replace(core, blobs=AskedBefore(core.blobs.root)), admin, lines)
     assert [row["sha256"] for row in named(exported(core, moved), "blob")] == [digest(b"log")]
     assert connections == [0]
+
+
+@pytest.mark.dialects
+def test_messages_that_the_agent_has_read_come_in_as_read_also_from_files_without_their_numbers(
+    core: Core, admin: Caller
+) -> None:
+    caller = add_organization(core, admin)
+    make_project(core, caller)
+    make_drone(core, caller)
+    order = submit(core, caller, "fix it")
+    for text in ("read", "withheld", "unread"):
+        steering.say(core, caller, order.id, SayRequest(text=text))
+    read, withheld, _ = show_order(core, caller, order.id).unheard
+    shown = UserStep(text="read", source="steer", message=read.id)
+    dropped = CommentStep(text="It was taken back.", taken_back=(withheld.id,))
+    end(core, order.id, steps=[UserStep(text="fix it", source="prompt"), shown, dropped])
+    with core.database.write() as db:
+        db.get_one(Order, order.id).ended_because = RunEnd(unheard=2, session=order.session)
+    lines = exported(core, caller)
+
+    def came_in(name: str) -> tuple[list[str], list[str], bool]:
+        """The unread messages of the order, the texts of those taken back, and whether it names its own session."""
+        moved = exported(core, imported(core, admin, lines, name))
+        (row,) = named(moved, "order")
+        texts = {str(word["number"]): word["text"] for word in named(moved, "word")}
+        (comment,) = (step["body"] for step in named(moved, "step") if step["kind"] == "comment")
+        unread = show_order(core, in_organization(core, admin, name), row["id"]).unheard
+        names_own = row["ended_because"]["session"] == row["session_id"]
+        return [each.text for each in unread], [texts[each] for each in comment["taken_back"]], names_own
+
+    assert came_in("moved") == (["withheld", "unread"], ["withheld"], True)
+    for row in named(lines, "word"):
+        del row["number"]
+    assert came_in("older") == (["withheld", "unread"], [], True)
 
 
 def test_what_comes_in_is_paused_without_drones_or_secrets_and_nothing_is_under_way_or_reserved(
