@@ -17,7 +17,7 @@ from control_plane.core import Caller, Core
 from control_plane.core.audit_entries import entry_of
 from control_plane.core.lookups import ids
 from control_plane.core.lookups.organizations import in_organization
-from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.access.roles import may, require, require_everywhere
 from control_plane.operations.auditing import audited
 from shared.errors import Forbidden
 
@@ -97,6 +97,19 @@ def permit(operation: Operation, caller: Caller) -> None:
     require(caller, operation.role)
     if operation.everywhere:
         require_everywhere(caller)
+
+
+def permitted(operation: Operation, caller: Caller) -> bool:
+    """Whether the caller may run the operation; for pages that leave out what the caller may not see."""
+    return may(caller, operation.role) and (caller.everywhere or not operation.everywhere)
+
+
+def if_permitted(core: Core, caller: Caller, run: Callable[[Core, Caller], R]) -> R | None:
+    """What this operation answers; None for a caller who may not run it.
+
+    It is not called then, because the audit log would show a refusal of what the caller did not ask for.
+    """
+    return run(core, caller) if permitted(run.__dict__["operation"], caller) else None
 
 
 def _target(operation: Operation, values: tuple[Any, ...]) -> str:

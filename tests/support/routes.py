@@ -30,6 +30,7 @@ NAMED = {
     "/tasks/": "tasks",
 }
 """What the id in an address names."""
+NOT_FOR_VIEWERS = {"/orders/new", "/settings/audit", "/settings/health"}
 
 
 def addresses(app: FastAPI) -> list[tuple[str, str]]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from control_plane.contract.declarations.operation import NOUNS, Operation, operations_of
 from control_plane.core import Caller, Core
-from control_plane.operations.gateway import OperationCall, perform
-from shared.errors import Refused
+from control_plane.operations.gateway import OperationCall, perform, permitted
 
 MOST = 500
 
@@ -25,12 +24,9 @@ def offered(core: Core, caller: Caller, source: str) -> Sequence[str]:
 def documents_of(core: Core, caller: Caller, noun: str) -> Sequence[Any]:
     """The list of a noun, such as `projects`; empty for one that the caller may not see."""
     operation = _list_of(noun)
-    if operation is None:
+    if operation is None or not permitted(operation, caller):
         return ()
-    try:
-        documents: Sequence[Any] = perform(core, caller, OperationCall(operation, {}))
-    except Refused:
-        return ()
+    documents: Sequence[Any] = perform(core, caller, OperationCall(operation, {}))
     return documents
 
 

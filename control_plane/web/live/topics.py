@@ -30,6 +30,7 @@ from control_plane.operations.attention import choices as attention
 from control_plane.operations.automation import schedules, triggers, webhooks
 from control_plane.operations.batches import reading as batches
 from control_plane.operations.code_hosts import connections as code_hosts
+from control_plane.operations.gateway import if_permitted
 from control_plane.operations.inbox import listing as inbox
 from control_plane.operations.orders import changes
 from control_plane.operations.orders import reading as orders
@@ -127,12 +128,13 @@ def _settings(core: Core, caller: Caller, _id: str) -> Any:
         memory.list_,
         profiles.list_,
     )
-    return [_visible(part, core, caller) for part in parts]
+    return [if_permitted(core, caller, part) for part in parts]
 
 
-def _visible(part: Callable[[Core, Caller], Any], core: Core, caller: Caller) -> Any:
+def _attention(core: Core, caller: Caller, _id: str) -> Any:
+    # A token that belongs to no user has no choices, but the page, which says so.
     try:
-        return part(core, caller)
+        return attention.show(core, caller)
     except Refused:
         return None
 
@@ -197,7 +199,7 @@ TOPICS: Mapping[str, Topic] = {
         follows_orders=True,
         pause_s=2.0,
     ),
-    "attention": Topic(lambda core, caller, _: _visible(attention.show, core, caller), 5.0),
+    "attention": Topic(_attention, 5.0),
     "settings": Topic(_settings, 5.0),
 }
 

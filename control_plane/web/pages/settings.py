@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from control_plane.operations.access.roles import may
 from control_plane.operations.attention import choices
 from control_plane.operations.audit import reading as audit
 from control_plane.operations.drones import managing
+from control_plane.operations.gateway import if_permitted
 from control_plane.operations.organizations import reading as organizations
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.forms.fields import FormField, form_fields
@@ -28,7 +29,7 @@ from control_plane.web.forms.requests import operation_named, value_at
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
-from shared.errors import Forbidden, Invalid, Refused
+from shared.errors import Invalid, Refused
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 SHOWN = 50
@@ -53,9 +54,9 @@ def general(request: Request, core: CoreDep, caller: CallerDep) -> Response:
 def access(request: Request, core: CoreDep, caller: CallerDep) -> Response:
     """Users, tokens and log-ins, as far as the caller may see them."""
     context = {
-        "users": _if_allowed(users.list_, core, caller),
-        "join_tokens": _if_allowed(tokens.list_join_tokens, core, caller),
-        "api_tokens": _if_allowed(tokens.list_api_tokens, core, caller),
+        "users": if_permitted(core, caller, users.list_),
+        "join_tokens": if_permitted(core, caller, tokens.list_join_tokens),
+        "api_tokens": if_permitted(core, caller, tokens.list_api_tokens),
         "login_sessions": login_sessions.list_login_sessions(core, caller),
     }
     return _page(request, caller, "access", context)
@@ -128,14 +129,6 @@ def tabs_for(caller: Caller) -> list[tuple[str, str, str]]:
 
 def _own(core: Core, caller: Caller) -> Any:
     return organizations.show(core, caller, caller.organization)
-
-
-def _if_allowed(read: Callable[[Core, Caller], Any], core: Core, caller: Caller) -> Any:
-    """None for what the caller may not see."""
-    try:
-        return read(core, caller)
-    except Forbidden:
-        return None
 
 
 # --- how a user is notified -----------------------------------------------------------------------

@@ -12,9 +12,11 @@ from control_plane.contract.declarations import audit
 from control_plane.contract.declarations.audit import AuditFilter
 from control_plane.contract.declarations.projects import REMOVE
 from control_plane.operations.audit import refusal_tally
+from control_plane.web.live.topics import TOPICS
 from shared.errors import NotFound
 from tests.support.fleet import Api, Doc
 from tests.support.fleet_tools import WAYS, reached
+from tests.support.routes import NOBODY, NOT_FOR_VIEWERS, addresses_of_pages
 
 MISSING = "/api/v1/projects/missing"
 
@@ -76,6 +78,19 @@ def test_a_known_callers_refusal_is_recorded_once_wherever_it_is_refused(api: Ap
         ("api", "GET /api/v1/nonsense", "E-HTTP-404"),
     ]
     assert refused[0]["actor"] == "mila"
+
+
+def test_what_pages_leave_out_for_a_role_is_not_recorded_as_refused(api: Api) -> None:
+    """In the log, it would read as if the user had asked for it."""
+    topics = [("topic", name) for name, topic in TOPICS.items() if not topic.takes_id]
+    paths = [path for path in addresses_of_pages(api) if NOBODY not in path and path not in NOT_FOR_VIEWERS]
+    for role in ("viewer", "operator"):
+        with api.browser(token=api.token_for(role)) as browser:
+            for path in paths:
+                browser.get(path)
+            assert browser.get("/live/now", params=topics).status_code == 200
+    # What is refused is a page without what its address needs.
+    assert {each["code"] for each in records(api, outcome="refused")} == {"E-REQUEST"}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.support.filled import fill
 from tests.support.fleet import Api
 from tests.support.hostile_texts import MARK, fill_with, pages_of
 from tests.support.organizations import add_organization
-from tests.support.routes import NOBODY, addresses_of_pages, named
+from tests.support.routes import NOBODY, NOT_FOR_VIEWERS, addresses_of_pages, named
 
 MARKUP = "'\"><xss onx='1' onx=\"1\">"
 ESCAPED = "&lt;xss"
@@ -57,7 +57,6 @@ IN_ADDRESS = ("/", "/orders/", "/sessions/", "/login?next=", "/login?token=", "/
 PARTS = ("/earlier", "/children", "/steps", "/checks", "/plan", "/sent")
 """Parts of pages, which have no text of some orders, or of some steps."""
 WITHOUT_TEXTS = {"/login", "/orders", "/side", "/fleet/joined", "/settings", "/settings/attention"}
-NOT_FOR_VIEWERS = {"/orders/new", "/settings/audit", "/settings/health"}
 OWN = {"/settings/access", "/settings/attention"}
 """Where everyone changes what is their own: log-ins of their browsers, and how they are told."""
 ACTS = re.compile(r'(?:action|href)="/actions/|<textarea')
