@@ -19,6 +19,7 @@ from control_plane.core.lookups.texts import begins, contains_words
 from control_plane.core.lookups.users import require_user
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent
+from control_plane.db.users import Member, User
 from control_plane.orders.outcomes import shows
 from shared.errors import Invalid, NotFound
 from shared.states import OrderStatus
@@ -70,7 +71,7 @@ class _Filters:
             "drone": self._drone,
             "model": lambda name: Order.model == name,
             "agent": self._agent,
-            "user": lambda name: Order.user == name,
+            "user": self._user,
             "text": _text,
             "since": lambda day: Order.created_at >= datetime.combine(day, time.min, UTC),
             # Not before the next day: the last one has none.
@@ -95,6 +96,13 @@ class _Filters:
         if name not in ids:
             raise unknown("agent", name, list(ids), "fleet agent ls")
         return Order.agent_id == ids[name]
+
+    def _user(self, name: str) -> ColumnElement[bool]:
+        # Orders show the name of their user or token; lists of users have addresses and ids.
+        named = or_(User.email == name.lower(), User.id == name)
+        members = select(Member.user_id).join(User, User.id == Member.user_id).where(named)
+        own = Member.organization_id == self.caller.organization_id
+        return or_(Order.user == name, Order.user_id.in_(members.where(own)))
 
     def _before(self, order_id: str) -> ColumnElement[bool]:
         if needs_lookup(order_id):

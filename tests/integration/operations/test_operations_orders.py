@@ -13,11 +13,13 @@ from sqlalchemy import select, text, update
 
 from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.users import UserRequest
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run, Step
 from control_plane.db.sessions import ChatSession
 from control_plane.operations import agents, organizations, providers, sessions
+from control_plane.operations.access import users
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
@@ -282,10 +284,11 @@ def test_orders_are_listed_newest_first_and_narrowed(core: Core, admin: Caller) 
     agents.create(core, admin, AgentRequest(name="lead", instructions_path="lead.md"))
     old = submit(core, admin, "Fix the 100% test: Übersicht").id
     new = submit(core, admin, "Fix the test_it", project="shop", labels={"gpu": "yes"}).id
-    now = core.clock.now()
+    now, kim = core.clock.now(), users.add(core, admin, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
     with core.database.write() as db:
         agent_id = db.execute(text("select id from agents")).scalar_one()
-        before = {"created_at": now - timedelta(days=2), "user": "kim", "model": "m/1", "agent_id": agent_id}
+        before = {"created_at": now - timedelta(days=2), "model": "m/1", "agent_id": agent_id}
+        before |= {"user": kim.name, "user_id": kim.id}
         db.execute(update(Order).where(Order.id == old).values(**before))
     today, day = now.date(), timedelta(days=1)
     found: list[tuple[dict[str, Any], list[str]]] = [
@@ -300,7 +303,8 @@ def test_orders_are_listed_newest_first_and_narrowed(core: Core, admin: Caller) 
         ({"until": today - day}, [old]),
         ({"since": today - 2 * day, "until": today}, [new, old]),
         ({"since": date.min, "until": date.max}, [new, old]),
-        *(({name: value}, [old]) for name, value in (("user", "kim"), ("model", "m/1"), ("agent", "lead"))),
+        *(({name: value}, [old]) for name, value in (("model", "m/1"), ("agent", "lead"))),
+        *(({"user": value}, [old]) for value in ("Kim", "Kim@Example.org", kim.id)),
         ({"text": "TEST fix"}, [new, old]),
         ({"text": "100%"}, [old]),
         ({"text": "0%t"}, []),
