@@ -18,6 +18,7 @@ from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.core.lookups.organizations import in_organization
 from control_plane.core.origin import current_origin
 from control_plane.operations.access import tokens
+from control_plane.operations.access.last_uses import LastUses
 from control_plane.operations.drones import registration
 from control_plane.web.problems import wants_page
 from shared.errors import Forbidden, NotFound, Unauthenticated
@@ -80,14 +81,21 @@ class Gate:
 
 
 def identify(core: Core, scope: Scope) -> Caller | AuthenticatedDrone:
-    """The caller of a request, by its bearer token, else by its session. Raises Unauthenticated."""
+    """The caller of a request, by its bearer token, else by its session, whose use is noted. Raises Unauthenticated."""
     bearer = bearer_of(Headers(scope=scope))
     if bearer.startswith(f"{DRONE_PREFIX}_"):
         return registration.authenticate_drone(core, bearer)
+    caller = _caller_with(core, bearer, session_secret(core, scope))
+    uses: LastUses = scope["app"].state.last_uses
+    uses.note(core.clock.now(), caller, client_address(scope))
+    return caller
+
+
+def _caller_with(core: Core, bearer: str, session: str | None) -> Caller:
     if bearer:
         return tokens.authenticate(core, bearer)
-    if secret := session_secret(core, scope):
-        return tokens.authenticate_session(core, secret, client_address(scope))
+    if session:
+        return tokens.authenticate_session(core, session)
     raise Unauthenticated(
         "a token is required",
         code="E-TOKEN-MISSING",

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from control_plane.core import Core
+from control_plane.operations.access.last_uses import LastUses
 from control_plane.operations.audit.refusal_tally import RefusalTally
 from control_plane.telemetry.metrics.scraping import Scrapes
 from control_plane.web import code_host_requests, monitoring, openapi, problems
@@ -52,6 +53,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.state.page_streams = PageStreams(core, app.state.live)
     app.state.throttle = Throttle()
     app.state.tally = RefusalTally()
+    app.state.last_uses = LastUses()
     app.state.scrapes = Scrapes(core)
     app.state.provider_calls = anyio.CapacityLimiter(PROVIDER_CALLS)
     problems.install(app)
@@ -85,7 +87,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.live.hub.start()
     try:
         async with app.state.mcp.running(), anyio.create_task_group() as group:
-            group.start_soon(flush_regularly, app.state.core, app.state.tally)
+            group.start_soon(flush_regularly, app.state.core, app.state.tally, app.state.last_uses)
             yield
             group.cancel_scope.cancel()
     finally:

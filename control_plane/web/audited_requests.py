@@ -14,6 +14,7 @@ from control_plane.contract.validation.issued_secrets import DRONE_PREFIX
 from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.core.audit_entries import drone_entry, entry_of
 from control_plane.core.origin import RequestOrigin, coming_from
+from control_plane.operations.access.last_uses import LastUses
 from control_plane.operations.audit.refusal_tally import ACTION, RefusalTally
 from control_plane.operations.auditing import record_refusal
 from control_plane.web.access import ANSWERS, API, HOOKS, bearer_of, client_address
@@ -86,18 +87,20 @@ def _traceparent(scope: Scope) -> str:
     return valid_traceparent(headers[0]) if len(headers) == 1 else ""
 
 
-async def flush_regularly(core: Core, tally: RefusalTally) -> None:
-    """Write the counts of unknown senders until canceled, and then the rest."""
+async def flush_regularly(core: Core, tally: RefusalTally, uses: LastUses) -> None:
+    """Write the counts of unknown senders, and the last uses of tokens and sessions, until canceled, then the rest."""
     try:
         while True:
             await anyio.sleep(FLUSH_SECONDS)
-            try:
-                await to_thread.run_sync(tally.flush, core)
-            except Exception:
-                # The body of a background loop: it must not end the server.
-                log.exception("refusals could not be written to the audit log")
+            for flush in (tally.flush, uses.flush):
+                try:
+                    await to_thread.run_sync(flush, core)
+                except Exception:
+                    # The body of a background loop: it must not end the server.
+                    log.exception("refusals or last uses could not be written")
     finally:
         tally.flush(core, everything=True)
+        uses.flush(core)
 
 
 def door_of(scope: Scope) -> str:

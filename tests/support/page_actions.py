@@ -143,7 +143,7 @@ WEBHOOK_SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 IGNORED_TABLES = ("audit", "web_sessions", "login_links")
 """Who did it, through which door."""
 COMPARED = [table for table in METADATA.sorted_tables if not table.name.startswith(IGNORED_TABLES)]
-SECRET = re.compile(r"^idempotency_key$|hash|secret|sealed|signature|^number$|^seq$|^key$|public_key")
+SECRET = re.compile(r"^idempotency_key$|hash|secret|sealed|signature|^number$|^seq$|^key$|public_key|^last_used_at$")
 ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,}(?![0-9a-f])")
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?")
 CHANGING = {each.name: each for each in every_operation() if each.method != "GET" and not each.route_by_hand}

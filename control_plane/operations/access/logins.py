@@ -27,7 +27,6 @@ NO_KEY = "none"
 """In place of a key's hash: the session's forms need no key."""
 LEAST_KEY = 32
 """Characters of a browser's key; a shorter one is none."""
-_NOTE_USE_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def start_session_of_user(
     return secret, row
 
 
-def authenticate_session(core: Core, secret: str, address: str = "") -> Caller:
+def authenticate_session(core: Core, secret: str) -> Caller:
     """The caller of a browser session. Raises Unauthenticated if the session or its API token has ended."""
     now = core.clock.now()
     with core.database.read() as db:
@@ -125,12 +124,7 @@ def authenticate_session(core: Core, secret: str, address: str = "") -> Caller:
                 why="the session was ended or has expired, or its API token is no longer valid",
                 next="log in again",
             )
-        caller = _caller(db, row)
-    if row.last_used_at is None or now - row.last_used_at >= _NOTE_USE_EVERY:
-        note = update(WebSession).where(WebSession.id == row.id).values(last_used_at=now, address=_short(address))
-        with core.database.write() as db:
-            db.execute(note)
-    return caller
+        return _caller(db, row)
 
 
 def require_browser_key(core: Core, login_session_id: str, key: str, *, is_form: bool = False) -> None:

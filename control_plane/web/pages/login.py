@@ -49,7 +49,7 @@ def login(  # noqa: PLR0913, PLR0917 - one per field of the form
     """Start a session and go to `next`; if refused, show the form again with the reason."""
     browser = Browser(client_address(request.scope), browser_key, without_key)
     try:
-        secret = _session(core, browser, token.strip(), link.strip())
+        secret = _session(core, request, browser, token.strip(), link.strip())
     except Refused as error:
         problem = problem_of(request.scope, error)
         return login_form(core, next_page=next, problem=problem.model_dump(), status=problem.status)
@@ -86,12 +86,14 @@ def logout(core: CoreDep, request: Request) -> Response:
     return response
 
 
-def _session(core: Core, browser: Browser, token: str, link: str) -> str:
+def _session(core: Core, request: Request, browser: Browser, token: str, link: str) -> str:
     if link:
         return tokens.use_login_link(core, link, browser)[0]
     if not token:
         raise Invalid("a token is required", code="E-TOKEN-MISSING", next="fleet api-token add --role operator")
-    return tokens.start_session(core, tokens.authenticate(core, token), browser)
+    caller = tokens.authenticate(core, token)
+    request.app.state.last_uses.note(core.clock.now(), caller, browser.address)
+    return tokens.start_session(core, caller, browser)
 
 
 def login_form(core: Core, *, next_page: str = "/", status: int = 200, **given: object) -> Response:

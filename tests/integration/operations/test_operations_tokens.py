@@ -16,6 +16,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, JoinToken, LoginLink, WebSession
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens, users
+from control_plane.operations.access.last_uses import LastUses
 from control_plane.operations.access.login_sessions import end_login_session, list_login_sessions
 from control_plane.operations.access.logins import Browser
 from control_plane.operations.access.revocation import require_maker
@@ -46,12 +47,30 @@ def test_an_api_token_stands_for_its_owner_and_the_minute_of_its_last_use_is_not
     bearer = issue(core, admin, "wall display", "viewer")
     token_id = tokens.list_api_tokens(core, admin)[0].id
     meant = Caller(admin.organization_id, "default", "viewer", "wall display", token_id=token_id)
-    used = []
+    uses, used = LastUses(), []
     for seconds in (0, 59, 1):
         later(core, seconds=seconds)
-        assert tokens.authenticate(core, bearer) == meant
+        uses.note(core.clock.now(), tokens.authenticate(core, bearer), "10.0.0.1")
+        uses.flush(core)
         used.append(tokens.list_api_tokens(core, admin)[0].last_used_at)
-    assert used == [used[0], used[0], core.clock.now()]
+    now = core.clock.now()
+    assert used == [used[0], used[0], now]
+    # Of another process, which has not written it yet.
+    late = LastUses()
+    late.note(now - timedelta(seconds=30), meant, "10.0.0.2")
+    late.flush(core)
+    assert tokens.list_api_tokens(core, admin)[0].last_used_at == now
+
+
+def test_a_use_that_cannot_be_written_is_kept_until_it_can(core: Core, admin: Caller) -> None:
+    uses, used = LastUses(), owner(core, admin)
+    uses.note(core.clock.now(), used, "10.0.0.1")
+    for before, after in (("api_tokens", "away"), ("away", "api_tokens")):
+        with core.database.write() as db:
+            db.connection().exec_driver_sql(f"ALTER TABLE {before} RENAME TO {after}")
+        later(core, minutes=2)
+        uses.flush(core)
+    assert tokens.list_api_tokens(core, admin)[0].last_used_at == core.clock.now() - timedelta(minutes=4)
 
 
 def test_the_text_of_a_token_is_shown_once_and_stored_nowhere(core: Core, admin: Caller) -> None:
@@ -253,7 +272,9 @@ def test_sessions_are_seen_and_ended_by_their_user_and_the_organizations_admins(
     for each in (laptop, jo, eve, boss):
         tokens.start_session(core, each)
     later(core, minutes=5)
-    page = tokens.authenticate_session(core, secret, "10.0.0.2")
+    page, uses = tokens.authenticate_session(core, secret), LastUses()
+    uses.note(core.clock.now(), page, "10.0.0.2")
+    uses.flush(core)
     own = next(each for each in list_login_sessions(core, page) if each.current)
     assert (own.token_id, own.token_name, own.role, own.address) == (desktop.token_id, "desktop", "viewer", "10.0.0.2")
     assert (own.created_at, own.last_used_at) == (began, core.clock.now())

@@ -6,12 +6,15 @@ import re
 import socket
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select, update
 
 from control_plane.contract.declarations import tokens
 from control_plane.contract.declarations.tokens import ApiTokenRequest
+from control_plane.db.access import ApiToken, WebSession
 from control_plane.web import server
 from control_plane.web.stream import Pace
 from tests.support import wait_until
@@ -27,6 +30,21 @@ def test_health_says_that_database_and_broker_answer_and_is_degraded_without_the
         answer = stranger.get("/api/v1/health")
     assert (health["status"], health["database"], health["broker"]) == ("ok", True, True)
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+
+
+def test_reading_needs_no_write_to_the_database_and_the_last_uses_are_written_later(api: Api) -> None:
+    ago = api.core.clock.now() - timedelta(minutes=2)
+    with api.http(api.token_for("operator")) as script, api.browser(token=api.token_for("viewer")) as browser:
+        with api.core.database.write() as db:
+            db.execute(update(WebSession).values(last_used_at=ago, address=""))
+        with api.core.database.write():
+            answers = [script.get("/api/v1/orders"), browser.get("/orders")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    api.app.state.last_uses.flush(api.core)
+    with api.core.database.read() as db:
+        used = db.scalars(select(ApiToken.last_used_at).where(ApiToken.role == "operator")).one()
+        session = db.scalars(select(WebSession)).one()
+    assert (used is not None, session.last_used_at != ago, session.address) == (True, True, "127.0.0.1")
 
 
 def test_a_drone_cannot_act_as_a_person_nor_a_person_as_a_drone(api: Api) -> None:
