@@ -86,7 +86,7 @@ class HttpCalls:
             filters = {name: value for name, value in fields.items() if value is not None}
             options = {"params": filters} if operation.takes_filters else {"json": fields}
         if operation.answers_within is not None:
-            options["timeout"] = operation.answers_within
+            options["timeout"] = answer_timeout(operation.answers_within)
         if not operation.idempotent:
             return self._json(operation.method, path, **options)
         options["headers"] = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
@@ -125,7 +125,7 @@ class HttpCalls:
 
             self._http = httpx.Client(
                 base_url=self.url,
-                timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
+                timeout=answer_timeout(self._timeout_s),
                 headers=self._headers(),
                 **http_options(self.url, self._ca_file),
             )
@@ -136,6 +136,13 @@ class HttpCalls:
         if self._traceparent:
             named["traceparent"] = self._traceparent
         return {**named, "Authorization": f"Bearer {self._token}"} if self._token else named
+
+
+def answer_timeout(seconds: float) -> httpx.Timeout:
+    """So long for the answer, but at most 10 s for the connection."""
+    import httpx
+
+    return httpx.Timeout(seconds, connect=min(10.0, seconds))
 
 
 def part(name: str) -> str:

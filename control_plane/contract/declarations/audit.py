@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from control_plane.contract.declarations.operation import READS, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.contract.declarations.operation import (
+    LONGEST,
+    READS,
+    About,
+    ByHand,
+    Command,
+    NoDoor,
+    Operation,
+    Tool,
+)
 from control_plane.contract.documents.base import Document, Request
 
 Problem = Literal["", "missing", "changed", "cut", "seal", "kept head"]
@@ -199,6 +208,7 @@ VERIFY = Operation(
     errors=(403,),
     request=KeptHead,
     answer=AuditVerificationDocument,
+    answers_within=LONGEST,
     summary="Verify the chain of the audit log",
     more="With `seq` and `hash`, also that it still contains the head that you kept.",
     tool=SERVERS_OWN,

@@ -61,6 +61,8 @@ NOUNS = (
     "webhooks",
 )
 """The modules next to this one, in the order in which their operations are listed."""
+LONGEST = 3600.0
+"""Seconds for the answer of an operation that goes through a large database, which takes minutes."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from control_plane.contract.declarations.budgets import BudgetDocument
 from control_plane.contract.declarations.operation import (
     ADDS,
     ENDS,
+    LONGEST,
     OVERWRITES,
     READS,
     TOP_LEVEL,
@@ -233,6 +234,7 @@ REMOVE = Operation(
     names=NAMES,
     errors=(404, 409),
     answer=OrganizationDocument,
+    answers_within=LONGEST,
     summary="Delete an organization with everything in it",
     more="Returns it as it was; `warnings` lists what was deleted with it. Requires an admin token that is valid in "
     "every organization.",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime
 
-from control_plane.contract.declarations.operation import About, Command, NoDoor, Operation
+from control_plane.contract.declarations.operation import LONGEST, About, Command, NoDoor, Operation
 from control_plane.contract.documents.base import Document, Request
 
 SERVERS_OWN = NoDoor("it is about the whole installation, for its administrators")
@@ -43,8 +43,6 @@ class RemovedDocument(Document):
     """Of files, only of those that nothing else names."""
 
 
-LONGEST = 3600.0
-"""Seconds: a large database takes minutes."""
 SHOW = Operation(
     name="show_retention",
     role="admin",

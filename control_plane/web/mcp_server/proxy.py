@@ -7,7 +7,7 @@ found again, even at another address with another token.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import httpx
@@ -27,8 +27,9 @@ from mcp_types import (
 )
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from control_plane.contract.client.http import Doc, HttpCalls
+from control_plane.contract.client.http import Doc, HttpCalls, answer_timeout
 from control_plane.contract.client.refusals import not_a_fleet, refusal, unreachable
+from control_plane.contract.declarations.operation import Tool, every_operation
 from control_plane.web.mcp_server.about import INSTRUCTIONS, NAME, PATH, TITLE
 from control_plane.web.mcp_server.results import error_document, refused
 from shared.errors import FleetError, Unreachable
@@ -54,10 +55,16 @@ class ToolCalls(HttpCalls):
         }
         query = {"org": organization} if organization else {}
         try:
-            response = self._connection().post(PATH, params=query, json=message, headers=headers)
+            response = self._connection().post(
+                PATH, params=query, json=message, headers=headers, timeout=self._timeout_of(params)
+            )
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise unreachable(self.url, error) from error
         return self._result(response)
+
+    def _timeout_of(self, params: Mapping[str, Any]) -> httpx.Timeout:
+        longer = _longer_tools() if "name" in params else {}
+        return answer_timeout(longer.get(params.get("name", ""), self._timeout_s))
 
     def _result(self, response: httpx.Response) -> Doc:
         try:
@@ -69,6 +76,13 @@ class ToolCalls(HttpCalls):
         if "error" in answer:
             raise MCPError.from_error_data(ErrorData.model_validate(answer["error"]))
         return dict(answer["result"])
+
+
+@cache
+def _longer_tools() -> Mapping[str, float]:
+    """The tools whose answers may take longer than others, and how many seconds."""
+    declared = ((each.tool, each.answers_within) for each in every_operation())
+    return {tool.name: seconds for tool, seconds in declared if isinstance(tool, Tool) and seconds is not None}
 
 
 class Upstream:

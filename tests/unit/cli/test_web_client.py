@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import httpx
 import pytest
 
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.client.following import Patience, follow, open_stream
+from control_plane.contract.client.http import HttpCalls
 from control_plane.contract.client.refusals import refusal, unreachable
-from control_plane.contract.declarations import drones
+from control_plane.contract.declarations import audit, drones, organizations, retention
+from control_plane.contract.declarations.operation import LONGEST
+from control_plane.web.mcp_server.proxy import ToolCalls
 from shared.errors import Conflict, FleetFault, NotFound, Unreachable
 from tests.support.clocks import HandClock
 from tests.support.streams import Script, opened
 
 URL = "http://fleet.example"
+Calls = TypeVar("Calls", bound=HttpCalls)
 
 
 def test_events_are_read_whatever_the_size_of_the_pieces() -> None:
@@ -54,6 +61,29 @@ def test_a_name_that_would_be_another_address_is_not_sent() -> None:
     for name in ("", ".", ".."):
         with pytest.raises(NotFound):
             FleetClient(URL).call(drones.SHOW, name=name)
+
+
+def served_by(calls: Calls, answer: Callable[[httpx.Request], httpx.Response]) -> Calls:
+    """The client, with this in place of its server."""
+    calls._http = httpx.Client(transport=httpx.MockTransport(answer), base_url=URL)
+    return calls
+
+
+def test_what_goes_through_a_large_database_is_waited_for_longer_but_not_a_server_that_is_down() -> None:
+    within = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        within.append((request.extensions["timeout"]["read"], request.extensions["timeout"]["connect"]))
+        return httpx.Response(200, json={"jsonrpc": "2.0", "result": {}})
+
+    client = served_by(FleetClient(URL), answer)
+    for operation in (audit.VERIFY, organizations.REMOVE, retention.RUN):
+        client.call(operation, **dict.fromkeys(operation.names, "x"))
+    tools = served_by(ToolCalls(URL), answer)
+    for name in ("delete_organization", "list_orders"):
+        tools.send("tools/call", {"name": name}, None)
+    tools.send("tools/list", {}, None)
+    assert within == [(LONGEST, 10.0)] * 4 + [(30.0, 10.0)] * 2
 
 
 def steps(*numbers: int) -> bytes:
