@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
 from control_plane.contract.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
+from shared.backoff import delay
+from shared.clock import Clock, SystemClock
 from shared.errors import NotFound, Unreachable
 from shared.loopback import http_options
 from shared.terminal.boundary import version
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 Doc = dict[str, Any]
 USER_AGENT = "dronefleet"
 """How the command line names itself, for the audit log."""
+REPEATS_S = 15.0
+"""How long a request that was cut off is repeated while no server answers."""
 
 
 class HttpCalls:
@@ -39,6 +43,7 @@ class HttpCalls:
         token_from: str = "",
         ca_file: str = "",
         traceparent: str = "",
+        clock: Clock | None = None,
     ) -> None:
         """`token_from` says where the token was found, for the error of a wrong one.
 
@@ -51,6 +56,7 @@ class HttpCalls:
         self._token_from = token_from
         self._ca_file = ca_file
         self._traceparent = traceparent
+        self._clock = clock or SystemClock()
         self._http: httpx.Client | None = None
 
     def __enter__(self) -> Self:
@@ -75,8 +81,8 @@ class HttpCalls:
     ) -> Any:
         """Call an operation: returns its document, or list of documents, as parsed JSON.
 
-        `names` are those in its path. A request that takes an idempotency key and was cut off is sent again with the
-        same key, so that it never counts twice.
+        `names` are those in its path. A request that takes an idempotency key and was cut off is repeated for some
+        seconds with the same key, so that it never counts twice; if no server answers, the error names the key.
         """
         values = {name: part(value) for name, value in {"organization": self.organization, **names}.items()}
         path = operation.path.format_map(values)
@@ -89,13 +95,30 @@ class HttpCalls:
             options["timeout"] = answer_timeout(operation.answers_within)
         if not operation.idempotent:
             return self._json(operation.method, path, **options)
-        options["headers"] = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
+        key = idempotency_key or secrets.token_hex(16)
+        options["headers"] = {"Idempotency-Key": key}
         try:
             return self._json(operation.method, path, **options)
         except Unreachable as error:
             if error.code != CUT_OFF:
                 raise
-        return self._json(operation.method, path, **options)
+            error.next = f"fleet {_words(operation)} … --idempotency-key {key}    repeats it safely"
+            return self._repeated(error, operation.method, path, **options)
+
+    def _repeated(self, cut_off: Unreachable, method: str, path: str, **options: Any) -> Any:
+        """The answer to the request that was cut off; raises that error if no server answers within some seconds.
+
+        A server that crashed is not back at once.
+        """
+        until, attempt = self._clock.monotonic() + REPEATS_S, 0
+        while True:
+            try:
+                return self._json(method, path, **options)
+            except Unreachable:
+                if self._clock.monotonic() >= until:
+                    raise cut_off from None
+            attempt += 1
+            self._clock.sleep(delay(attempt, base=0.25))
 
     def _object(self, method: str, path: str, **options: Any) -> Doc:
         return cast("Doc", self._json(method, path, **options))
@@ -136,6 +159,12 @@ class HttpCalls:
         if self._traceparent:
             named["traceparent"] = self._traceparent
         return {**named, "Authorization": f"Bearer {self._token}"} if self._token else named
+
+
+def _words(operation: Operation) -> str:
+    """The command of an operation."""
+    command = operation.command
+    return getattr(command, "words", "") or getattr(command, "name", "")
 
 
 def answer_timeout(seconds: float) -> httpx.Timeout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.client.following import Patience, follow, open_stream
 from control_plane.contract.client.http import HttpCalls
 from control_plane.contract.client.refusals import refusal, unreachable
-from control_plane.contract.declarations import audit, drones, organizations, retention
+from control_plane.contract.declarations import audit, drones, orders, organizations, retention
 from control_plane.contract.declarations.operation import LONGEST
 from control_plane.web.mcp_server.proxy import ToolCalls
 from shared.errors import Conflict, FleetFault, NotFound, Unreachable
@@ -84,6 +84,37 @@ def test_what_goes_through_a_large_database_is_waited_for_longer_but_not_a_serve
         tools.send("tools/call", {"name": name}, None)
     tools.send("tools/list", {}, None)
     assert within == [(LONGEST, 10.0)] * 4 + [(30.0, 10.0)] * 2
+
+
+def test_a_submit_that_was_cut_off_is_repeated_with_its_key_until_a_server_answers_again() -> None:
+    """Without one, the error names the key, with which the command may be repeated."""
+    cut, down, clock = httpx.RemoteProtocolError("cut"), httpx.ConnectError("refused"), HandClock()
+    keys, script = [], [cut, down, down, None]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        error = script.pop(0)
+        if error is not None:
+            raise error
+        return httpx.Response(201, json={"id": "x"})
+
+    def submit() -> Any:
+        client = served_by(FleetClient(URL, clock=clock), answer)
+        return client.call(orders.SUBMIT, orders.SubmitRequest(prompt="x", project="demo"))
+
+    assert (submit(), len(keys), len(set(keys))) == ({"id": "x"}, 4, 1)
+    keys.clear()
+    script = [cut, *[down] * 50]
+    with pytest.raises(Unreachable) as raised:
+        submit()
+    assert (raised.value.code, set(keys)) == ("E-SERVER-SILENT", {keys[0]})
+    assert raised.value.next.startswith(f"fleet submit … --idempotency-key {keys[0]} ")
+    assert 4 < len(keys) < 20
+    keys.clear()
+    script = [down]
+    with pytest.raises(Unreachable) as raised:
+        submit()
+    assert (raised.value.code, len(keys)) == ("E-SERVER-DOWN", 1)
 
 
 def steps(*numbers: int) -> bytes:
