@@ -13,7 +13,7 @@ from urllib.parse import quote
 from control_plane.contract.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.backoff import delay
 from shared.clock import Clock, SystemClock
-from shared.errors import NotFound, Unreachable
+from shared.errors import Invalid, NotFound, Unauthenticated, Unreachable
 from shared.loopback import http_options
 from shared.terminal.boundary import version
 
@@ -95,7 +95,7 @@ class HttpCalls:
             options["timeout"] = answer_timeout(operation.answers_within)
         if not operation.idempotent:
             return self._json(operation.method, path, **options)
-        key = idempotency_key or secrets.token_hex(16)
+        key = _checked_key(idempotency_key) if idempotency_key else secrets.token_hex(16)
         options["headers"] = {"Idempotency-Key": key}
         try:
             return self._json(operation.method, path, **options)
@@ -158,7 +158,30 @@ class HttpCalls:
         named = {"User-Agent": f"{USER_AGENT}/{version()}"}
         if self._traceparent:
             named["traceparent"] = self._traceparent
-        return {**named, "Authorization": f"Bearer {self._token}"} if self._token else named
+        if not self._token:
+            return named
+        if not _fits_header(self._token):
+            raise Unauthenticated(
+                "this is no API token: a token has letters, digits and underscores only",
+                code="E-TOKEN-UNKNOWN",
+                why=f"the token is from {self._token_from}" if self._token_from else "",
+                next="ask an admin for: fleet api-token add --role ROLE    then set FLEET_API_TOKEN",
+            )
+        return {**named, "Authorization": f"Bearer {self._token}"}
+
+
+def _checked_key(key: str) -> str:
+    if not _fits_header(key):
+        raise Invalid(
+            "the idempotency key may have printable ASCII characters only",
+            code="E-REQUEST",
+            next="choose another key, of letters, digits and hyphens",
+        )
+    return key
+
+
+def _fits_header(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _words(operation: Operation) -> str:

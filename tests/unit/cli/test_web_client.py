@@ -15,7 +15,7 @@ from control_plane.contract.client.refusals import refusal, unreachable
 from control_plane.contract.declarations import audit, drones, orders, organizations, retention
 from control_plane.contract.declarations.operation import LONGEST
 from control_plane.web.mcp_server.proxy import ToolCalls
-from shared.errors import Conflict, FleetFault, NotFound, Unreachable
+from shared.errors import Conflict, FleetFault, Invalid, NotFound, Unauthenticated, Unreachable
 from tests.support.clocks import HandClock
 from tests.support.streams import Script, opened
 
@@ -115,6 +115,15 @@ def test_a_submit_that_was_cut_off_is_repeated_with_its_key_until_a_server_answe
     with pytest.raises(Unreachable) as raised:
         submit()
     assert (raised.value.code, len(keys)) == ("E-SERVER-DOWN", 1)
+
+
+def test_a_key_or_token_that_no_header_can_carry_is_refused_before_it_is_sent() -> None:
+    for text in ("schlüssel", "two\nlines"):
+        with pytest.raises(Invalid, check=lambda refusal: refusal.code == "E-REQUEST"):
+            FleetClient(URL).call(orders.SUBMIT, orders.SubmitRequest(prompt="x", project="demo"), idempotency_key=text)
+        with pytest.raises(Unauthenticated) as raised:
+            FleetClient(URL, text, token_from="FLEET_API_TOKEN").call(drones.SHOW, name="x")
+        assert (raised.value.code, "FLEET_API_TOKEN" in raised.value.why) == ("E-TOKEN-UNKNOWN", True)
 
 
 def steps(*numbers: int) -> bytes:
