@@ -24,11 +24,11 @@ from tests.support.spending import reserve, spend, spend_so_far
 
 
 def completed(line: str, **environment: str) -> set[str]:
-    """What bash is offered at the end of a line."""
-    asked = {"_FLEET_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-    done = invoke("fleet", env={**asked, **environment})
+    """What a shell is offered at the end of a line."""
+    asked = {"_FLEET_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    done = invoke("fleet", env={**asked, "_TYPER_COMPLETE_ARGS": line, **environment})
     assert done.stderr == ""
-    return set(done.stdout.split())
+    return {offered.partition("\t")[0] for offered in done.stdout.splitlines()}
 
 
 def test_a_wrong_token_is_refused_with_its_origin(api: Api, fleet: Fleet, tmp_path: Path) -> None:
