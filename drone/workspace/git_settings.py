@@ -66,6 +66,7 @@ def _settings(scope: str, environ: Mapping[str, str]) -> list[tuple[str, str | N
     """All settings of a scope in order; the value None is a key without a value, which means true."""
     command = ["git", "config", scope, "--includes", "--null", "--list"]
     environment = {name: value for name, value in environ.items() if name not in {"GIT_DIR", "GIT_WORK_TREE"}}
+    environment["LC_ALL"] = "C"  # git's message about a missing file is parsed
     try:
         # In /, so that no repository around the current directory can affect what is included.
         found = subprocess.run(command, cwd="/", env=environment, capture_output=True, timeout=30, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -90,7 +91,14 @@ def test_an_owner_may_have_no_configuration_and_a_broken_one_or_a_missing_git_is
     owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (owner_home / ".gitconfig").unlink()
-    assert copy_owner_config(tmp_path / "gitconfig", os.environ) == 0
+    # A git that speaks the owner's language, on machines whose own git has no translations, too.
+    translated = '[ "$LC_ALL" = C ] || { echo "Datei oder Verzeichnis nicht gefunden" >&2; exit 128; }'
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n{translated}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    german = {**os.environ, "PATH": str(program.parent), "LC_ALL": "de_DE.UTF-8"}
+    assert copy_owner_config(tmp_path / "gitconfig", german) == 0
     assert "gc.auto=0" in settings(tmp_path / "gitconfig")
     assert (tmp_path / "gitconfig").stat().st_mode & 0o777 == 0o600
     (owner_home / ".gitconfig").write_text("[broken\n")
