@@ -86,9 +86,10 @@ class Leaving:
     def _at_work(self) -> bool:
         return self._slots.active > 0 or bool(self._runs.all())
 
-    def hurry(self) -> None:
-        """Let `must_wait` wait for a short time only, from now on."""
-        self._deadline = self._deadline or self._clock.monotonic() + LAST_SECONDS
+    def hurry(self, within: float = LAST_SECONDS) -> None:
+        """Let `must_wait` wait for this many seconds only, from now on."""
+        soon = self._clock.monotonic() + within
+        self._deadline = soon if self._deadline is None else min(self._deadline, soon)
 
     def must_wait(self) -> bool:
         """Whether a drone that is to stop has to wait, as the control plane has not confirmed everything."""

@@ -223,6 +223,9 @@ class Node:
     def _leave(self, error: FleetError) -> None:
         """End this boot, which no longer belongs to the fleet: other runs hold its orders by now."""
         self.stopping.set()
+        if self.leaving is not None:
+            # The control plane confirms nothing to this boot.
+            self.leaving.hurry(within=0)
         for run in self.runs.working():
             run.ask_to_end(Wish("stale", error.what), within=STALE_KILL_SECONDS)
         self._on_refusal(error)
@@ -232,7 +235,7 @@ class Node:
             if not self._introduction.make(self.reporter.send_unsent, lambda: self._hello(unconfirmed), self.stopping):
                 return
         except Conflict as conflict:
-            self._on_refusal(conflict)
+            self._leave(conflict)
             return
         self.reporter.start()
         self._beats.start()

@@ -48,9 +48,9 @@ class DroneUnderTest:
         """Celery's name of its worker."""
         return names.worker(self.id, self.config.host, self.home.config().name)
 
-    def start_worker(self) -> None:
+    def start_worker(self, *options: str) -> None:
         """Start only the worker process, without the parent that restarts it."""
-        self._start([sys.executable, "-m", "drone.worker", "--home", str(self.home.path)])
+        self._start([sys.executable, "-m", "drone.worker", "--home", str(self.home.path), *options])
 
     def start(self) -> None:
         """Start the drone as `drone start` does."""

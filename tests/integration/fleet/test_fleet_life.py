@@ -214,3 +214,14 @@ def test_a_drone_that_was_removed_ends_by_itself_with_its_run_and_says_why(
     assert "drone oka was removed" in drone.stderr()
     assert "Traceback" not in drone.stderr()
     assert drone.processes() == []
+
+
+@pytest.mark.chaos
+def test_an_ephemeral_drone_that_was_removed_ends_although_its_last_run_is_not_confirmed(
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker("--idle", "3600")
+    stand_in.ended(stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url)))
+    stand_in.remove(drone.id)
+    assert drone.wait(seconds=60) == 6
