@@ -15,9 +15,9 @@ from drone.runs.directory import all_runs
 from drone.sandbox.trees import remove
 from drone.worker.leave_rule import LeaveRule
 from drone.worker.parent import start
+from drone.worker.status_line import tell
 from drone.workspace import copy_owner_config
 from shared.errors import Conflict, FleetError
-from shared.terminal.output import say
 
 
 def run_ephemeral(
@@ -32,8 +32,8 @@ def run_ephemeral(
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with _own_home(environ) as home:
         config = register(home, wishes, environ)
-        say(f"registered as {config.name} ({config.drone_id}) with {config.server_url}; home: {home.path}")
-        say(f"leaves {rule.text}")
+        tell(f"registered as {config.name} ({config.drone_id}) with {config.server_url}; home: {home.path}")
+        tell(f"leaves {rule.text}")
         try:
             copy_owner_config(home.git_config_file, environ)
             return start(home, metrics_port=metrics_port, rule=rule)
@@ -57,7 +57,7 @@ def _own_home(environ: Mapping[str, str]) -> Iterator[DroneHome]:
         with suppress(OSError):
             remove(directory)
         if directory.exists():
-            say(f"WARNING: {directory} could not be removed completely")
+            tell(f"WARNING: {directory} could not be removed completely")
 
 
 def _in_use(home: DroneHome) -> Conflict:
@@ -75,7 +75,7 @@ def _leave(home: DroneHome) -> None:
     config = home.config()
     unconfirmed = [run.run_id for run in all_runs(home.runs_dir) if (meta := run.meta()) and not meta.confirmed]
     if unconfirmed:
-        say(
+        tell(
             f"WARNING: {config.name} stays registered, as the control plane has not confirmed the end of "
             f"{len(unconfirmed)} run{'' if len(unconfirmed) == 1 else 's'}; it removes the drone within minutes"
         )
@@ -83,6 +83,6 @@ def _leave(home: DroneHome) -> None:
     try:
         unregister(home)
     except FleetError:
-        say(f"WARNING: {config.name} could not unregister; the control plane removes it within minutes")
+        tell(f"WARNING: {config.name} could not unregister; the control plane removes it within minutes")
         raise
-    say(f"unregistered {config.name}")
+    tell(f"unregistered {config.name}")

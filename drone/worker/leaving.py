@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from drone.worker.app import Slots
 from drone.worker.leave_rule import LeaveRule
+from drone.worker.status_line import tell
 from drone.worker.tracked_runs import TrackedRuns
 from shared.clock import Clock
 from shared.durations import roughly
 from shared.errors import Unreachable
-from shared.terminal.output import say
 
 CHECK_SECONDS = 0.5
 INTRODUCTION_SECONDS = 300.0
@@ -61,7 +61,7 @@ class Leaving:
         self._worked_at = self._clock.monotonic()
         while not stopping.wait(CHECK_SECONDS):
             if not self._slots.leaving and (why := self._why()):
-                say(f"{why}: leaving")
+                tell(f"{why}: leaving")
                 self._slots.leaving = True
             if self._slots.leaving and not self._at_work():
                 self.decided = True

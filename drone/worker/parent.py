@@ -7,17 +7,17 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType
 
 from drone.installation.home import DroneHome
 from drone.processes.ending import end_all
 from drone.processes.reaping import become_reaper
 from drone.worker.leave_rule import LEFT, LeaveRule
-from drone.worker.status_line import CLEAR, StatusLine, can_show
+from drone.worker.status_line import CLEAR, StatusLine, can_show, tell
 from shared.clock import Clock, SystemClock
 from shared.errors import Conflict, Forbidden, NotFound, Precondition, Unreachable
 from shared.own_programs import module_command
-from shared.terminal.output import say
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -42,14 +42,14 @@ def start(
     with home.lock():
         become_reaper()
         supervisor = _Supervisor(home, clock or SystemClock(), metrics_port, rule)
-        say(f"starting drone {config.name}; log: {home.log_file}; Ctrl-C stops it when its runs have ended")
+        tell(f"starting drone {config.name}; log: {home.log_file}; Ctrl-C stops it when its runs have ended")
         supervisor.status = StatusLine(sys.stderr, config.name) if can_show(sys.stderr) else None
         try:
             code = supervisor.run()
         finally:
             if supervisor.status is not None:
                 supervisor.status.stop()
-        say(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} failed (exit code {code})")
+        tell(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} failed (exit code {code})")
         return code
 
 
@@ -116,17 +116,19 @@ class _Supervisor:
         return code
 
     def _say(self, text: str) -> None:
-        (say if self.status is None else self.status.say)(text)
+        (tell if self.status is None else self.status.say)(text)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._stage = min(max(self._stage + 1, _GIVE_BACK if number == signal.SIGQUIT else _FINISH), _KILL)
         self._stopping.set()
+        # First: the terminal may be gone, and the runs must learn of the signal all the same.
+        self._pass_on()
         if self._worker is not None:
             # Without a lock: a handler interrupts whoever holds it.
             begin = "\n" if self.status is None else CLEAR
-            os.write(2, f"{begin}{_SAID[self._stage]}\n".encode())
-        self._pass_on()
+            with suppress(OSError):
+                os.write(2, f"{begin}{_SAID[self._stage]}\n".encode())
 
     def _pass_on(self) -> None:
         """Signal the worker how to stop, if it should. Each stage has its own signal: two of a kind may become one."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TextIO
 
 from shared.durations import clock_label
@@ -31,6 +33,17 @@ def can_show(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def show(stream: TextIO, text: str) -> None:
+    """Write to a terminal or a reader that may be gone: a drone outlives both."""
+    with suppress(OSError):
+        write(stream, text)
+
+
+def tell(text: str) -> None:
+    """Write one line for the drone's owner to stderr, as `say` does, if anything still reads it."""
+    show(sys.stderr, printable(text) + "\n")
+
+
 class StatusLine:
     """Shows the worker's last report in the last line of a terminal, with clocks that run between two reports."""
 
@@ -51,13 +64,13 @@ class StatusLine:
     def say(self, text: str) -> None:
         """Write a line that stays above the status line."""
         with self._lock:
-            write(self._stream, f"{CLEAR}{printable(text)}\n")
+            show(self._stream, f"{CLEAR}{printable(text)}\n")
 
     def stop(self) -> None:
         """Remove the status line."""
         self._over.set()
         self._painter.join()
-        write(self._stream, CLEAR)
+        show(self._stream, CLEAR)
 
     def _read(self, lines: Iterable[bytes]) -> None:
         for line in lines:
@@ -74,7 +87,7 @@ class StatusLine:
         while not self._over.wait(EVERY_SECONDS):
             width = shutil.get_terminal_size().columns
             with self._lock:
-                write(self._stream, CLEAR + f"{self._name}: {self._text()}"[: width - 1])
+                show(self._stream, CLEAR + f"{self._name}: {self._text()}"[: width - 1])
 
     def _text(self) -> str:
         found = self._report

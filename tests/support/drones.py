@@ -52,9 +52,9 @@ class DroneUnderTest:
         """Start only the worker process, without the parent that restarts it."""
         self._start([sys.executable, "-m", "drone.worker", "--home", str(self.home.path), *options])
 
-    def start(self) -> None:
-        """Start the drone as `drone start` does."""
-        self._start([sys.executable, "-m", "drone.cli.main", "start"])
+    def start(self, *, stderr: int | None = None) -> None:
+        """Start the drone as `drone start` does; it writes to the file `stderr`, or to one that `stderr()` reads."""
+        self._start([sys.executable, "-m", "drone.cli.main", "start"], stderr)
 
     def wait_consuming(self, *, seconds: float = 60) -> None:
         """Wait until the drone takes messages."""
@@ -111,17 +111,17 @@ class DroneUnderTest:
     def log(self) -> str:
         return self.home.log_file.read_text() if self.home.log_file.exists() else ""
 
-    def _start(self, command: list[str]) -> None:
+    def _start(self, command: list[str], stderr: int | None = None) -> None:
         environment = {**os.environ, "DRONE_HOME": str(self.home.path), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         again = self.process is not None
         self._let_go()
         errors = self.home.path / "stderr.log"
-        with errors.open("ab") as stderr:
+        with errors.open("ab") as kept:
             self.process = warm_processes.popen(
                 [*self.prefix, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=stderr,
+                stderr=kept if stderr is None else stderr,
                 env=environment,
             )
         if again:

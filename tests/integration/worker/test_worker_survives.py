@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ from shared.events import Event, Hello
 from shared.transcripts import messages_of
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
-from tests.support.drones import DroneUnderTest, Workshop
+from tests.support.drones import DroneUnderTest, Workshop, worker_below
 from tests.support.ending import wait_for_end
 from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
@@ -108,6 +110,30 @@ def test_the_first_signal_lets_a_run_end_and_takes_no_other(workshop: Workshop, 
     assert fleet.beats(drone.id)[-1].stopping
     assert fleet.broker.lease(drone.id) is None
     assert "press Ctrl-C again (or send SIGTERM) to return their orders" in drone.stderr()
+
+
+@pytest.mark.parametrize("opened", [pty.openpty, os.pipe])
+def test_a_drone_whose_terminal_or_reader_is_gone_replaces_its_worker_and_lets_its_run_end(
+    opened: Callable[[], tuple[int, int]],
+    workshop: Workshop,
+    scripted: ScriptedFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fleet, drone = workshop.fleet, workshop.drone
+    monkeypatch.setenv("TERM", "xterm")
+    theirs, ours = opened()
+    drone.start(stderr=ours)
+    os.close(ours)
+    wait_until(lambda: len(fleet.hellos(drone.id)) == 1, seconds=60)
+    os.close(theirs)
+    assert drone.process is not None
+    worker_below(drone.process.pid).kill()
+    wait_until(lambda: len(fleet.hellos(drone.id)) == 2, seconds=60)
+    sent = workshop.submit(scripted([shell("echo begun; sleep 6"), {"text": "Done."}]).url)
+    wait_until(lambda: workshop.printed(sent, "begun"), seconds=60)
+    drone.terminate()
+    assert drone.wait(seconds=60) == 0
+    assert fleet.ended(sent).status == "success"
 
 
 def test_the_second_signal_gives_a_run_back_also_while_the_broker_is_away_and_what_is_unsent_follows(
