@@ -23,16 +23,15 @@ def command(
     A running drone does it every hour. What is in use stays.
     """
     from dataclasses import asdict
-    from pathlib import Path
 
     from drone.installation import policy, settings
     from drone.runs.cleaning import clean
     from shared.clock import SystemClock
 
     chosen = settings.load()
-    root = Path(chosen.home.config().workspace)
+    config = chosen.home.config()
     rules = policy.load(chosen.policy_file).keep
-    found = clean(chosen.home.runs_dir, root, rules, SystemClock(), dry_run=dry_run)
+    found = clean(chosen.home.runs_dir, config, rules, SystemClock(), dry_run=dry_run)
     if as_json:
         print_json({"dry_run": dry_run, "kinds": [asdict(each) for each in found]})
     else:

@@ -39,6 +39,12 @@ class Meta:
     """The kernel's id of the machine's boot, from which that time counts."""
     confirmed: bool = False
     """The control plane has every event; the journal is gone."""
+    drone_id: str = ""
+    """The drone that claimed the run; empty if a release without this field wrote it."""
+
+    def unconfirmed_of(self, drone_id: str) -> bool:
+        """Whether the control plane of this drone may lack events: another registration's are not for it."""
+        return not self.confirmed and self.drone_id in {"", drone_id}
 
 
 @dataclass(frozen=True)
@@ -157,11 +163,11 @@ def all_runs(root: Path) -> Iterator[RunDirectory]:
                 yield RunDirectory(path)
 
 
-def confirmed_before(root: Path, before: datetime) -> Iterator[RunDirectory]:
-    """The directories of confirmed runs, and of runs that never began, that were last changed before then."""
+def not_needed_since(root: Path, drone_id: str, before: datetime) -> Iterator[RunDirectory]:
+    """The directories of confirmed runs, of other drones, and of runs that never began, last changed before then."""
     for run in all_runs(root):
         meta = run.meta()
-        if (meta is None or meta.confirmed) and run.path.stat().st_mtime < before.timestamp():
+        if (meta is None or not meta.unconfirmed_of(drone_id)) and run.path.stat().st_mtime < before.timestamp():
             yield run
 
 

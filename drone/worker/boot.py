@@ -46,8 +46,8 @@ class UnconfirmedRuns:
         return [run for run in self.runs if run.end is not None]
 
 
-def end_previous_boots(runs_dir: Path, sandbox: str, clock: Clock) -> UnconfirmedRuns:
-    """End all processes of older boots, and return the runs that were not confirmed, each with its last event.
+def end_previous_boots(runs_dir: Path, drone_id: str, sandbox: str, clock: Clock) -> UnconfirmedRuns:
+    """End all processes of older boots, and return this drone's unconfirmed runs, each with its last event.
 
     A run that did not end gets a last event on its behalf, with the receipt of its remaining processes: its order may
     be canceled by now and wait for that receipt. If the event cannot be written (a full disk), the hello lists the run
@@ -61,6 +61,9 @@ def end_previous_boots(runs_dir: Path, sandbox: str, clock: Clock) -> Unconfirme
             continue
         boots.add(meta.boot_id)
         receipt = _end(directory, meta, clock)
+        if not meta.unconfirmed_of(drone_id):
+            # Of a drone that this home was registered as before, maybe with another fleet.
+            continue
         for run in _known(directory, clock):
             if run.end is None:
                 _write_end(run, meta, sandbox, receipt, clock)

@@ -128,7 +128,8 @@ class Node:
         self._on_refusal = on_refusal
         self._rotation.on_saved = self._finish_boot = finish_boot
         self.fork_server.warm_up(self._beats.soon)
-        unconfirmed = end_previous_boots(self._me.home.runs_dir, self._me.sandbox, self._clock)
+        me = self._me
+        unconfirmed = end_previous_boots(me.home.runs_dir, me.config.drone_id, me.sandbox, self._clock)
         for run in unconfirmed.runs:
             self.reporter.follow(run.directory, run.note_event)
         for run in unconfirmed.ended:
@@ -154,7 +155,7 @@ class Node:
         """Remove what was not used for long, now and every hour, until the drone stops."""
         while not self.stopping.is_set():
             try:
-                clean(self._me.home.runs_dir, Path(self._me.config.workspace), self._policy.current.keep, self._clock)
+                clean(self._me.home.runs_dir, self._me.config, self._policy.current.keep, self._clock)
             except Exception:  # the body of a background loop: the next hour may succeed
                 log.exception("the disk could not be cleaned up")
             self.stopping.wait(CLEAN_SECONDS)

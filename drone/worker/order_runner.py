@@ -98,7 +98,8 @@ class OrderRunner:
             log.info("run %s is not taken: it is sealed to a key that was replaced", identity.run_id)
             return RunResult(refused=True)
         directory = RunDirectory(self.home.run_dir(identity.run_id))
-        meta = Meta(identity.order_id, identity.generation, self.boot_id, self.clock.now().isoformat())
+        now, drone_id = self.clock.now().isoformat(), self.sealer.drone_id
+        meta = Meta(identity.order_id, identity.generation, self.boot_id, now, drone_id=drone_id)
         # The directory comes before the claim: it keeps a second copy out, on this disk and after a crash.
         if self.stopping.is_set() or not self._created(directory, meta):
             return RunResult(refused=True)

@@ -95,6 +95,22 @@ def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boo
     assert end.receipt.found == end.receipt.ended > 0
 
 
+def test_a_home_that_is_registered_as_another_drone_sends_nothing_of_what_the_former_one_recorded(
+    workshop: Workshop, scripted: ScriptedFactory
+) -> None:
+    fleet, drone = workshop.fleet, workshop.drone
+    drone.start_worker()
+    sent = workshop.submit(scripted(SLOW).url)
+    wait_until(lambda: workshop.printed(sent, "begun"), seconds=60)
+    drone.kill()
+    drone.config = fleet.register(drone.home)
+    drone.start_worker()
+    wait_until(lambda: fleet.hellos(drone.id), seconds=60)
+    [hello] = fleet.stream(drone.id)
+    assert isinstance(hello, Hello)
+    assert hello.runs == ()
+
+
 def test_the_first_signal_lets_a_run_end_and_takes_no_other(workshop: Workshop, scripted: ScriptedFactory) -> None:
     fleet, drone = workshop.fleet, workshop.drone
     drone.start()

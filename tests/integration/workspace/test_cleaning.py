@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from drone.installation.home import DroneConfig
 from drone.installation.owner_rules import KeepRules
 from drone.installation.workspace_marker import claim_root
 from drone.runs.cleaning import clean
@@ -29,6 +30,8 @@ class Disk:
     def __init__(self, root: Path, clock: HandClock) -> None:
         self.runs, self.root, self.clock = root / "runs", root / "workspace", clock
         claim_root(self.root)
+        who = {"drone_id": "drone0000000", "name": "oka", "machine_id": "m", "control_plane_public_key": ""}
+        self.config = DroneConfig(**who, server_url="http://127.0.0.1", workspace=str(self.root))
 
     def age(self, days: float, *paths: Path) -> None:
         at = (self.clock.now() - timedelta(days=days)).timestamp()
@@ -57,15 +60,15 @@ class Disk:
         self.age(days, path / "lock", path / "order", path)
         return path
 
-    def run(self, run_id: str, days: float, *, confirmed: bool, order: str = "o" * 12) -> Path:
+    def run(self, run_id: str, days: float, *, confirmed: bool, order: str = "o" * 12, drone: str = "") -> Path:
         run = RunDirectory(self.runs / run_id)
-        assert run.create(Meta(order, 1, "boot", "", confirmed=confirmed))
+        assert run.create(Meta(order, 1, "boot", "", confirmed=confirmed, drone_id=drone))
         self.age(days, run.path)
         return run.path
 
     def clean(self, *, dry: bool = False, **rules: int | None) -> dict[str, int]:
         """How many of each kind go."""
-        found = clean(self.runs, self.root, KeepRules(**rules), self.clock, dry_run=dry)
+        found = clean(self.runs, self.config, KeepRules(**rules), self.clock, dry_run=dry)
         return {each.kind: each.removed for each in found}
 
 
@@ -137,11 +140,12 @@ def test_what_is_used_while_it_is_to_be_removed_stays(disk: Disk) -> None:
     assert (found.remove(), workspace.exists(), mirror.exists()) == (([], []), True, True)
 
 
-def test_a_run_that_is_not_confirmed_stays_with_the_workspace_of_its_order(disk: Disk) -> None:
-    run = disk.run("1" * 12, 300, confirmed=False, order="a" * 12)
-    workspace, other = disk.workspace("w", 100, order="a" * 12), disk.workspace("x", 100, order="b" * 12)
-    assert disk.clean() == {"runs": 0, "workspaces": 1, "mirrors": 0}
-    assert (run.exists(), workspace.exists(), other.exists()) == (True, True, False)
+def test_a_run_that_is_not_confirmed_stays_with_the_workspace_of_its_order_if_it_is_this_drones(disk: Disk) -> None:
+    drones = {"a": "", "b": disk.config.drone_id, "c": "another00000"}  # the first one as an older release left it
+    runs = [disk.run(order * 12, 300, confirmed=False, order=order * 12, drone=drones[order]) for order in drones]
+    workspaces = [disk.workspace(order, 100, order=order * 12) for order in (*drones, "d")]
+    assert disk.clean() == {"runs": 1, "workspaces": 2, "mirrors": 0}
+    assert [path.exists() for path in (*runs, *workspaces)] == [True, True, False, True, True, False, False]
 
 
 def test_above_the_limit_the_least_recently_used_go_first_and_on_a_full_disk_all_that_are_not_young(
