@@ -64,17 +64,36 @@ def unit_text(settings: DroneSettings) -> str:
 
 
 def write_unit(settings: DroneSettings) -> Path:
-    """Write the unit and return its path. Raises Conflict if a file that is not ours has its name."""
-    path = unit_path()
-    if path.exists() and not path.read_text().startswith(_OURS):
+    """Write the unit and return its path.
+
+    Raises Conflict if a file that is not ours has its name, or the unit of another drone.
+    """
+    path, unit = unit_path(), unit_text(settings)
+    found = path.read_text() if path.exists() else _OURS
+    if not found.startswith(_OURS):
         raise Conflict(
             f"{path} already exists and was not written by drone install-service",
             code="E-SERVICE",
             next=f"mv {path} {path}.old && drone install-service",
         )
+    if (other := _home_in(found)) not in {"", _home_in(unit)}:
+        raise Conflict(
+            f"{path} already starts the drone in {other}",
+            code="E-SERVICE",
+            why=f"this drone is in {settings.home.path}",
+            next="save a copy of that file under another name, with the DRONE_HOME of this drone; "
+            f"or, to replace it: rm {path} && drone install-service",
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(unit_text(settings))
+    path.write_text(unit)
     return path
+
+
+def _home_in(unit: str) -> str:
+    """The DRONE_HOME of a unit that we wrote, quoted for systemd; '' if it has none."""
+    begin = 'Environment="DRONE_HOME='
+    homes = (line[len(begin) : -1] for line in unit.splitlines() if line.startswith(begin))
+    return next(homes, "")
 
 
 def _absolute(name: str, value: str) -> str:

@@ -247,10 +247,15 @@ def test_a_service_unit_starts_this_drone_and_takes_the_place_of_no_other(
     systemctl.chmod(0o755)
     unit = joined.directory / "config" / "systemd" / "user" / "dronefleet-drone.service"
     unit.parent.mkdir(parents=True, exist_ok=True)
-    unit.write_text("[Service]\n")
     monkeypatch.setenv("PATH", f"{systemctl.parent}:{os.environ['PATH']}")
-    assert joined.runs("install-service").returncode == 4
-    assert unit.read_text() == "[Service]\n"
+    for _ in range(2):
+        assert joined.runs("install-service").returncode == 0
+    of_another_drone = unit.read_text().replace(str(joined.home), "/other/home")
+    for taken in ("[Service]\n", of_another_drone):
+        unit.write_text(taken)
+        refused = joined.runs("install-service")
+        assert (refused.returncode, "[E-SERVICE]" in refused.stderr, unit.read_text()) == (4, True, taken)
+    assert "/other/home" in refused.stderr
 
 
 def test_the_policy_is_shown_with_the_line_that_sets_each_rule(joined: Owner) -> None:
