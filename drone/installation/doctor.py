@@ -170,14 +170,17 @@ def check_sandbox(kind: str, environ: Mapping[str, str], policy_path: Path, priv
     """The sandbox for the model's commands, tested with a command; `private` places are hidden from them."""
     from drone.sandbox import choose
 
-    image = ""
+    rules = policy.Policy()
     with suppress(FleetError):  # a policy that cannot be read has a check of its own
-        image = policy.load(policy_path).image
+        rules = policy.load(policy_path)
     try:
-        sandbox = choose(kind, environ, image=image, private=private)
+        sandbox = choose(kind, environ, image=rules.image, private=private)
+        rules.check_sandbox(sandbox.kind)
         tried = _trial(sandbox)
     except FleetError as error:
-        return Check("D-SANDBOX", FAIL, "sandbox", f"{error.what} {error.why}".strip(), error.next)
+        found = ": ".join(filter(None, (error.what, error.why)))
+        fix = _allowed_fix(rules, environ) if error.code == "E-POLICY-SANDBOX" else error.next
+        return Check("D-SANDBOX", FAIL, "sandbox", found, fix)
     if tried:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{sandbox.kind}: {tried}", _sandbox_fix(environ))
     if sandbox.kind == "none":
@@ -186,6 +189,28 @@ def check_sandbox(kind: str, environ: Mapping[str, str], policy_path: Path, priv
     program = _container_program(sandbox) or bwrap_program(environ)
     hidden = f"; hidden from commands: {', '.join(map(str, sandbox.hidden))}" if sandbox.hidden else ""
     return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested ({program}){account}{hidden}")
+
+
+def _allowed_fix(rules: policy.Policy, environ: Mapping[str, str]) -> str:
+    """How to get a sandbox that the policy allows, or what keeps each of them from working here."""
+    missing = []
+    # Those that confine commands first.
+    for kind in sorted(rules.sandboxes or (), key=lambda kind: kind == "none"):
+        if not (why := _why_not(kind, environ, rules.image)):
+            return REGISTER.replace("register", f"register --sandbox {kind}", 1)
+        missing.append(why)
+    return "; ".join(missing)
+
+
+def _why_not(kind: str, environ: Mapping[str, str], image: str) -> str:
+    """Why this kind of sandbox does not work here, and what to do; empty if it works."""
+    from drone.sandbox import choose
+
+    try:
+        choose(kind, environ, image=image)
+    except FleetError as error:
+        return f"{kind}: {error.why}; {error.next}"
+    return ""
 
 
 def _container_program(sandbox: Sandbox) -> str:

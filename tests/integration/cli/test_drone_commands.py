@@ -14,6 +14,7 @@ import pytest
 from drone.cli.main import app
 from drone.installation.home import DroneHome
 from shared.envelope import new_private_key
+from tests.support import needs
 from tests.support.command_lines import CommandLine, Done
 from tests.support.local_runs import make_repository
 from tests.support.registrar import DRONE_ID, Registrar, registrar
@@ -282,6 +283,25 @@ def test_a_policy_that_cannot_be_read_keeps_a_drone_from_starting(joined: Owner)
 
 
 # --- doctor -----------------------------------------------------------------------------
+
+
+def test_the_doctor_fails_a_sandbox_that_the_policy_does_not_allow_and_says_how_to_get_one_that_it_does(
+    joined: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finding() -> tuple[str, bool, bool]:
+        checks = joined.runs("doctor", "--json").document["checks"]
+        (check,) = (each for each in checks if each["code"] == "D-SANDBOX")
+        return check["state"], "drone register --sandbox bwrap " in check["fix"], "no namespaces" in check["fix"]
+
+    needs("bwrap")
+    joined.writes_policy('[sandbox]\nallow = ["bwrap"]\n')
+    assert finding() == ("FAIL", True, False)
+    broken = joined.directory / "bin" / "bwrap"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho no namespaces >&2; exit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}:{os.environ['PATH']}")
+    assert finding() == ("FAIL", False, True)
 
 
 def test_the_doctor_looks_at_everything_a_registered_drone_needs_and_shows_no_secret(
