@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
@@ -28,6 +29,8 @@ BLOCK_NUSD = 50_000_000
 """Requested for the calls to come, if they may cost less: cheap calls share one request."""
 CLOSE_SECONDS = 5.0
 """For a request that is under way when the run has ended."""
+NEWS_SECONDS = 30.0
+"""How often a run asks for budgets and prices that are new, if its calls need no money."""
 UNANSWERED_SECONDS = 2.0
 """Until the control plane is asked again after it did not answer."""
 
@@ -91,6 +94,8 @@ class Purse:
         self._requested = 0
         self._closed = False
         self._coming: Need | None = None
+        self._news_at = 0.0
+        """When the next request for news may be made; monotonic."""
         self._last: Need | None = None
         self._thread: threading.Thread | None = None
 
@@ -203,9 +208,9 @@ class Purse:
         """Have money requested for the next call, or at least budgets and prices that are new. Holds the lock."""
         if self._free < need.wanted:
             self._coming = need
-        elif not need.wanted:
+        elif not need.wanted and self._coming is None and time.monotonic() >= self._news_at:
             # Nothing has to be granted, so that no other request may ever be made.
-            self._coming = self._coming or need
+            self._coming, self._news_at = need, time.monotonic() + NEWS_SECONDS
         self._begin_requests()
         self._lock.notify_all()
 

@@ -255,6 +255,12 @@ def test_a_budget_or_a_price_set_during_the_run_reaches_it_also_if_its_model_has
     purse = Purse(0, 0, Source(prices=(price,)), Money(bounded=True, prices=(ModelPrice(model="openai/x", input=0),)))
     assert call(purse, 0, 0, cost=0) == 0
     wait_until(lambda: purse.prices == (price,))
+    # Not at each call: each request is a write to the control plane's database.
+    for _ in range(3):
+        call(purse, 0, 0, cost=0)
+        wait_until(lambda: purse._coming is None)
+    purse.close()
+    assert purse._requested == 1
 
 
 def test_what_a_run_has_returned_does_not_count_after_a_power_failure(
