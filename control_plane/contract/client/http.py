@@ -13,7 +13,7 @@ from urllib.parse import quote
 from control_plane.contract.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.backoff import delay
 from shared.clock import Clock, SystemClock
-from shared.errors import Invalid, NotFound, Unauthenticated, Unreachable
+from shared.errors import FleetFault, Invalid, NotFound, TooOften, Unauthenticated, Unreachable
 from shared.loopback import http_options
 from shared.terminal.boundary import version
 
@@ -108,13 +108,13 @@ class HttpCalls:
     def _repeated(self, cut_off: Unreachable, method: str, path: str, **options: Any) -> Any:
         """The answer to the request that was cut off; raises that error if no server answers within some seconds.
 
-        A server that crashed is not back at once.
+        A server that crashed is not back at once, and then its database may not be.
         """
         until, attempt = self._clock.monotonic() + REPEATS_S, 0
         while True:
             try:
                 return self._json(method, path, **options)
-            except Unreachable:
+            except (FleetFault, TooOften):
                 if self._clock.monotonic() >= until:
                     raise cut_off from None
             attempt += 1

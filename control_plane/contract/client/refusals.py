@@ -15,6 +15,8 @@ TRUST = "export FLEET_CA_FILE=FILE        with the certificate of its authority,
 CUT_OFF = "E-SERVER-SILENT"
 """The server received the request but never finished the response: the request may have been carried out."""
 
+_NO_ANSWER = {502, 503, 504}
+
 
 def refusal(url: str, response: httpx.Response, token_from: str = "") -> FleetError:
     """The error that a problem document describes: the class from its status, the text from the server.
@@ -60,6 +62,13 @@ def unreachable(url: str, error: Exception) -> Unreachable:
 
 
 def not_a_fleet(url: str, response: httpx.Response) -> FleetError:
+    """The error for an answer that is no control plane's: a proxy's that got none, or another program's."""
+    if response.status_code in _NO_ANSWER:
+        return Unreachable(
+            f"a proxy at {url} answered {response.status_code}: it got no answer from the control plane",
+            code=CUT_OFF,
+            next="fleet doctor",
+        )
     kind = FleetFault if response.is_success else kind_of(response.status_code)
     return kind(
         f"{url} answered {response.status_code}, but is not a control plane",

@@ -89,20 +89,27 @@ def test_what_goes_through_a_large_database_is_waited_for_longer_but_not_a_serve
 def test_a_submit_that_was_cut_off_is_repeated_with_its_key_until_a_server_answers_again() -> None:
     """Without one, the error names the key, with which the command may be repeated."""
     cut, down, clock = httpx.RemoteProtocolError("cut"), httpx.ConnectError("refused"), HandClock()
-    keys, script = [], [cut, down, down, None]
+    proxy, database = (
+        httpx.Response(502, text="Bad Gateway"),
+        httpx.Response(503, json={"code": "E-DB", "detail": "it restarts"}),
+    )
+    keys, script = [], [cut, down, database, None]
 
     def answer(request: httpx.Request) -> httpx.Response:
         keys.append(request.headers["Idempotency-Key"])
-        error = script.pop(0)
-        if error is not None:
-            raise error
-        return httpx.Response(201, json={"id": "x"})
+        said = script.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said or httpx.Response(201, json={"id": "x"})
 
     def submit() -> Any:
         client = served_by(FleetClient(URL, clock=clock), answer)
         return client.call(orders.SUBMIT, orders.SubmitRequest(prompt="x", project="demo"))
 
     assert (submit(), len(keys), len(set(keys))) == ({"id": "x"}, 4, 1)
+    keys.clear()
+    script = [proxy, proxy, None]
+    assert (submit(), len(keys), len(set(keys))) == ({"id": "x"}, 3, 1)
     keys.clear()
     script = [cut, *[down] * 50]
     with pytest.raises(Unreachable) as raised:
