@@ -24,6 +24,8 @@ VERIFICATION = "## Verification"
 """Ends the first part of the text, which goes under a form's own heading."""
 _MARK = re.compile(r"^(?:#{1,6}|[-*+>])\s+")
 _TAG = re.compile(r"((?<![A-Za-z0-9_])@\w[\w-]*)")
+_ADDRESS = re.compile(r"(https?://[^\s<>()`\"']+)")
+"""A tag in it calls no one, and backticks would break it."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """As in Markdown."""
 _TICKS = re.compile(r"`+")
@@ -65,10 +67,17 @@ def quiet(text: str) -> str:
     ticks = "`" * next(length for length in count(1) if length not in lonely)
     said = ""
     for part, is_code in parts:
-        for index, piece in enumerate([part] if is_code else _TAG.split(part)):
-            shown = f"{ticks}{piece}{ticks}" if index % 2 else piece
+        for piece, is_tag in [(part, False)] if is_code else _tagged(part):
+            shown = f"{ticks}{piece}{ticks}" if is_tag else piece
             said += f" {shown}" if said.endswith("`") and shown.startswith("`") else shown
     return said
+
+
+def _tagged(text: str) -> Iterator[tuple[str, bool]]:
+    """The pieces of a text without code, and whether each is a tag."""
+    for index, part in enumerate(_ADDRESS.split(text)):
+        for place, piece in enumerate([part] if index % 2 else _TAG.split(part)):
+            yield piece, place % 2 == 1
 
 
 def _summary(db: Session, order: Order, task: Task | None) -> str:

@@ -181,5 +181,6 @@ def test_tags_call_nobody_on_a_code_host() -> None:
         "- a ` b\n- @c ` d": "- a ` b\n- ``@c`` ` d",
         "-@a /@b @@c @_d é@e": "-`@a` /`@b` @`@c` `@_d` é`@e`",
         "a\r\n@b\r": "a\n`@b`\n",
+        "[it](https://npmjs.com/package/@types/node) by @kim": "[it](https://npmjs.com/package/@types/node) by `@kim`",
     }
     assert {text: quiet(text) for text in cases} == cases
