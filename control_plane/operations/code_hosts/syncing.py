@@ -28,7 +28,7 @@ from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.numbers import lock_numbers
 from control_plane.services.checks import no_provider
 from control_plane.services.stored_work import ask_advance
-from shared.code_hosts import CodeHostReading, SyncCodeHost
+from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SyncCodeHost
 from shared.states import ENDED, OrderStatus
 from shared.terminal import logs
 from shared.work_order import Limits
@@ -154,7 +154,9 @@ class _Keeping:
         """Set where the next reading begins: at the last comment if there may be more behind it, and then at once."""
         link = self._link
         last = max((each.at for each in reading.comments), default=link.read_since)
-        if reading.more_comments and last > link.read_since:
+        # An older drone does not say whether there are more.
+        more = reading.more_comments or len(reading.comments) >= MOST_COMMENTS
+        if more and last > link.read_since:
             link.read_since, link.news_at = last, self._now
         else:
             link.read_since = max(link.read_since, order.created_at - OVERLAP)
