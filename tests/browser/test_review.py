@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from control_plane.contract.declarations import tokens
 from control_plane.contract.declarations.drafts import LIST as LIST_DRAFTS
@@ -188,6 +188,27 @@ def test_a_draft_survives_news_a_reload_and_a_restart_and_canceling_forgets_it(p
     page.get_by_text("Cancel").click()
     expect(page.locator("form.new-comment")).to_have_count(0)
     wait_until(lambda: person.api.client.call(LIST_DRAFTS) == [])
+
+
+def test_canceling_a_comment_before_the_drafts_were_read_forgets_its_text(person: Person, run: PlayedRun) -> None:
+    order = deliver(person.api, run)
+    page = person.open(f"/orders/{order}/changes")
+    number(page, 40, side="old").click()
+    with page.expect_response("**/api/v1/drafts/**"):
+        page.get_by_label("Comment", exact=True).fill("Why was this")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/v1/drafts?**", hold, times=1)
+    page.reload()
+    wait_until(lambda: held or page.evaluate("null"))
+    page.get_by_text("Cancel").click()
+    expect(page.locator("form.new-comment")).to_have_count(0)
+    with page.expect_response(lambda answer: answer.request.method == "DELETE"):
+        held[0].continue_()
+    assert person.api.client.call(LIST_DRAFTS) == []
 
 
 def test_a_race_is_decided_where_its_orders_stand_side_by_side(person: Person) -> None:

@@ -29,8 +29,13 @@ function show(draft) {
   for (const [field, each] of draftsIn(document)) if (each === draft) showNote(draft, field);
 }
 
+let restoring = Promise.resolve();
 /** Fill new fields with what is stored, and those in which nothing was typed here since another window saved its text. */
-export async function restore() {
+export function restore() {
+  return (restoring = read());
+}
+
+async function read() {
   const present = draftsIn(document);
   if (!present.length) return;
   const { status, document: list } = await call("");
@@ -114,6 +119,7 @@ document.addEventListener("form:done", (event) => {
   keys.delete(form);
   for (const [field, draft] of draftsIn(form)) {
     if (later.includes(field)) draft.type(field.value);
-    else draft.end().then(() => { field.value ||= draft.text; });
+    // What is stored is deleted once it is known: the form may be closed before.
+    else restoring.then(() => draft.end()).then(() => { field.value ||= draft.text; });
   }
 });
