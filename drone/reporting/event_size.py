@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from shared.blobs import MAX_EVENT, sealed_size
 from shared.events import Body
+from shared.wire import Wire
 
 SHORTEST = 200
 """Characters below which a text is not cut any further."""
 
+ROOM = MAX_EVENT * 9 // 10
+"""Bytes for a result made of parts. The rest is for what else its event says, and for masks longer than secrets."""
+
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
+P = TypeVar("P", bound=Wire)
 
 
 def fit(body: Body, limit: int = MAX_EVENT) -> Body:
@@ -25,6 +31,31 @@ def fit(body: Body, limit: int = MAX_EVENT) -> Body:
     while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and halve_longest(document):
         pass
     return _BODY.validate_python(document)
+
+
+def size_of(*parts: Wire) -> int:
+    """The bytes that these parts of a result take in the sealed event, in which it is a text."""
+    return sum(sealed_size(json.dumps(part.model_dump_json(), ensure_ascii=False)) - sealed_size("") for part in parts)
+
+
+def taken(parts: Iterable[P], room: int, cut: Callable[[P, int], P]) -> tuple[P, ...]:
+    """The first of the parts, as many as fit; if not even one does, that one, cut."""
+    found: list[P] = []
+    for part in parts:
+        size = size_of(part)
+        if size > room:
+            return tuple(found) or (cut(part, room),)
+        found.append(part)
+        room -= size
+    return tuple(found)
+
+
+def cut_texts(part: P, room: int) -> P:
+    """The part with its longest texts cut in the middle, so that it fits."""
+    document = part.model_dump(mode="json")
+    while size_of(type(part).model_validate(document)) > room and halve_longest(document):
+        pass
+    return type(part).model_validate(document)
 
 
 def halve_longest(document: dict[str, Any]) -> bool:

@@ -237,6 +237,7 @@ PRUNE = Operation(
     answer=PrunedDocument,
     summary="Delete the oldest records of the audit log",
     more="A signed anchor stays, from which the rest verifies. Records of the last 24 hours cannot be deleted.",
+    answers_within=LONGEST,
     tool=NoDoor("removal is left to people"),
     command=Command(
         "audit prune",

@@ -86,7 +86,7 @@ class DataDir:
         A drone does the same for its own home, in which commands of another account must read the workspaces.
         """
         ours = [self.broker, self.blobs, self.logs, self.master_key, self.admin_token, self._remembered]
-        ours += [self.root / "lock", *self.root.glob("fleet.db*")]
+        ours += [self.root / "lock", *self.root.glob("fleet.db*"), *self.root.glob("broker-*")]
         return make_private(self.root, ours) or make_private(self.drones, [])
 
     def _is_locked(self) -> bool:

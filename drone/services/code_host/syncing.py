@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from drone.reporting.event_size import ROOM, cut_texts, size_of, taken
 from drone.services.code_host.gitea import GiteaReader
 from drone.services.code_host.github import GitHubReader
 from drone.services.code_host.gitlab import GitLabReader
 from drone.services.code_host.host_answers import Answers, HostReader, PullGone
-from drone.services.code_host.room import ROOM, cut_pull, cut_texts, size_of, taken
 from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostApi, HostRefused, NotLetIn
@@ -140,7 +140,7 @@ class _Sync:
         found = self._tried(self._comments)
         comments = taken(found or (), room // 2, cut_texts)
         has_comments = self._asked.since is not None and found is not None
-        pulls = taken(self._pulls(has_comments), room - size_of(*comments), cut_pull)
+        pulls = taken(self._pulls(has_comments), room - size_of(*comments), _cut_pull)
         read = {*self._refused, *(each.number for each in pulls)}
         return CodeHostReading(
             comments=comments,
@@ -199,3 +199,17 @@ class _Sync:
         except HostRefused as error:
             self._problems.append(str(error))
             return None
+
+
+def _cut_pull(pull: SeenPull, room: int) -> SeenPull:
+    """The pull request with shorter logs and as many of its newest reviews as fit, at least a part of one."""
+    bare = cut_texts(pull.model_copy(update={"reviews": ()}), room // 2)
+    newest = sorted(pull.reviews, key=lambda each: each.at, reverse=True)
+    reviews = taken(newest, room - size_of(bare), _cut_review)[::-1]
+    return bare.model_copy(update={"reviews": reviews, "more": size_of(*reviews) < size_of(*pull.reviews)})
+
+
+def _cut_review(review: SeenReview, room: int) -> SeenReview:
+    bare = cut_texts(review.model_copy(update={"comments": ()}), room // 2)
+    comments = taken(review.comments[::-1], room - size_of(bare), cut_texts)[::-1]
+    return bare.model_copy(update={"comments": comments})
