@@ -246,7 +246,8 @@ _HEAD = (
     "# Screens",
     "",
     "Both command lines in a real terminal, before and after the work on them. `python -m tests.support.screens`",
-    "records them anew; the fleet is real and its model scripted. The older version is the commit 4ef72e0.",
+    "records them anew; the fleet is real and its model scripted. The older version is one from before the first "
+    "release.",
     "",
     "| command | before | after |",
     "|---|---|---|",
