@@ -18,7 +18,7 @@ from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.staging import CACHE, Parent, differing, read_tree, refresh, stage
 from drone.workspace.submodule_sources import Submodule
 from drone.workspace.submodules import Submodules, compared, content, submodules_of, unchanged
-from shared.errors import FleetError
+from shared.errors import FleetError, Preempted
 
 FOREIGN = "a submodule that the drone did not fetch"
 
@@ -106,16 +106,20 @@ class SubmoduleChanges:
                 yield each, recorded
 
     def _known(self, each: Submodule, commit: str, *, asks: bool) -> str:
-        """The commit if the submodule's repository has it, as far as known or asked; else that of the base."""
+        """The commit if the submodule's repository has it, as far as known or asked; else that of the base.
+
+        A run that is to end waits for no server: what is not here is not known.
+        """
         if commit == each.commit or each.mirror is None:
             return each.commit
-        mirror = each.mirror.uninterrupted()
         try:
             if asks:
-                mirror.ensure(commit)
+                each.mirror.ensure(commit)
+        except Preempted:
+            pass
         except FleetError:
             return each.commit
-        return commit if mirror.has(commit) else each.commit
+        return commit if each.mirror.uninterrupted().has(commit) else each.commit
 
     def _checked_out(self, each: Submodule, commit: str) -> str:
         """What the agent checked out in a submodule of the project itself, if its repository has it; else `commit`."""

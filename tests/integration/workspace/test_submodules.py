@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from drone.runs import delivery as runs_delivery
 from drone.sandbox import Sandbox
 from drone.workspace import Delivery, Workspace, Workspaces, note_of_submodules, note_of_unfetched, submodule_sources
 from drone.workspace.cleaning import borrowed
+from drone.workspace.locks import held
 from shared.errors import Forbidden
 from shared.names import new_id
 from shared.redaction import Redactor
@@ -44,7 +46,9 @@ def changes(workspace: Workspace, made: Delivery) -> dict[str, str]:
     """The new kind of each path that differs from the base: of a file, a link, a submodule, or empty if it is gone."""
     if made.head_commit is None:
         return {}
-    listing = workspace.session.git.raw("diff-tree", "-r", "-z", str(workspace.base_commit), made.head_commit)
+    listing = workspace.session.git.uninterrupted().raw(
+        "diff-tree", "-r", "-z", str(workspace.base_commit), made.head_commit
+    )
     fields = listing.decode().split("\0")
     kinds = {"100644": "file", "120000": "link", "160000": "submodule", "000000": ""}
     return {path: kinds[facts.split()[1]] for facts, path in zip(fields[::2], fields[1::2], strict=False)}
@@ -323,15 +327,20 @@ def files_of(work: Path) -> dict[str, object]:
     return found
 
 
-def test_a_run_that_is_asked_to_end_delivers_the_changes_in_submodules(
-    workspaces: Workspaces, initialized: Path
+def test_a_run_that_is_asked_to_end_delivers_the_changes_in_submodules_while_others_fetch_these(
+    workspaces: Workspaces, initialized: Path, tmp_path: Path
 ) -> None:
-    for name in ("also in the one in it", "to a commit of its own, recorded, and more"):
-        line, _, files, _ = CHANGED[name]
+    own = "to a commit of its own, recorded, and more"
+    for name in ("also in the one in it", "to another commit of its repository", own):
+        line, changed, files, _ = CHANGED[name]
         workspace = ending(workspaces, work_order(initialized))
         does(workspace, line)
-        kept, made = keep(workspace), deliver(workspace)
-        assert (kept.is_whole, {each.path: each.files for each in made.submodules}) == (False, files), name
+        with ExitStack() as others:
+            for lock in (tmp_path / "workspace" / "mirrors").glob("*.lock"):
+                others.enter_context(held(lock, seconds=0, check=lambda: None))
+            kept, made = keep(workspace), deliver(workspace)
+        told = changes(workspace, made), {each.path: each.files for each in made.submodules}
+        assert (kept.is_whole, *told) == (False, changed, files), name
 
 
 UNFETCHED = {
