@@ -25,6 +25,7 @@ from control_plane.operations.reviews.commenting import conversation_comments
 from control_plane.web.access import CallerDep, CoreDep, is_https
 from control_plane.web.destinations import local_page
 from control_plane.web.diffs.following import Follower
+from control_plane.web.diffs.labels import section_id
 from control_plane.web.diffs.places import (
     MOST_FORMS,
     TOP,
@@ -78,7 +79,7 @@ def changes(  # noqa: PLR0913, PLR0917 - the terms of the address
     filter: Annotated[str, Query(max_length=200)] = "",
     open: Annotated[str, Query(max_length=4000)] = "",
     after: Annotated[int, Query(ge=0, le=10**6)] = 0,
-    file: Annotated[int | None, Query(ge=0, le=10**6)] = None,
+    file: Annotated[str, Query(max_length=30)] = "",
     comment: Annotated[list[str], Query(max_length=MOST_FORMS)] = [],  # noqa: B006 - FastAPI copies it
     start: Annotated[int, Query(alias="from", ge=0, le=10**8)] = 0,
 ) -> Response:
@@ -91,7 +92,7 @@ def changes(  # noqa: PLR0913, PLR0917 - the terms of the address
     asked = found.scope if scope else None
     address = ChangesAddress(order.id, chosen, opened_files(open), after, comment, asked, bool(w), filter.strip())
     context = {**around, "order": order, "title": title(order), "address": address, "found": found}
-    if file is not None:
+    if file:
         return page("changes/more.html", {**context, **_more(core, caller, found, address, file, start)})
     context |= _panel(core, caller, found, address)
     response = page("changes/panel.html" if part else "changes/page.html", context)
@@ -210,12 +211,13 @@ def _page_of(index: int | None, address: ChangesAddress, pages: Mapping[int, int
 
 
 def _more(  # noqa: PLR0913, PLR0917 - a panel, and which lines
-    core: Core, caller: Caller, found: _Changes, address: ChangesAddress, file: int, start: int
+    core: Core, caller: Caller, found: _Changes, address: ChangesAddress, section: str, start: int
 ) -> dict[str, Any]:
-    if file >= len(found.files):
+    file = next((each for each in found.files if section_id(each) == section), None)
+    if file is None:
         raise NotFound("this file is not among the changes", code="E-HTTP-404", next="reload the page")
     options = DiffOptions(address.view, without_space=address.without_space)
-    shown = shown_part(found.files[file], start, MORE_LINES, options)
+    shown = shown_part(file, start, MORE_LINES, options)
     return {"each": shown, **_review(core, caller, found, [shown], address)}
 
 

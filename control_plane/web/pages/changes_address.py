@@ -21,7 +21,7 @@ _OPENED = re.compile(r"([0-9a-f]{8}):(\d{1,8})")
 class ChangesAddress:
     """What the address of the panel says, and addresses that differ from it in one thing.
 
-    What stays open is named by the key of a file's path: while an order runs, another file may come before it.
+    Files are named by the keys of their paths or by their sections: while an order runs, others may come before them.
     """
 
     order: str
@@ -49,8 +49,8 @@ class ChangesAddress:
         """The panel with more lines of a file."""
         return self(open=_written({**(self.opened or {}), file: upto + MORE_LINES}))
 
-    def part(self, file: int, start: int) -> str:
-        """More lines of a file, as a part."""
+    def part(self, file: str, start: int) -> str:
+        """More lines of the file in this section of the page, as a part."""
         same = {name: value for name, value in self._terms().items() if name in {"view", "scope", "w"}}
         return self._address({"file": file, "from": start, **same})
 

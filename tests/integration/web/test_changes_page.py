@@ -254,13 +254,14 @@ def test_a_comment_on_a_running_order_is_about_the_version_that_was_shown_and_fo
 def test_open_forms_and_opened_lines_stay_with_their_file_when_a_later_report_has_another_one_before_it(
     api: Api, run: PlayedRun
 ) -> None:
-    key, patch = path_key("src/f0.py"), many_lines(1, 900)
+    key, patch = path_key("src/f0.py"), many_lines(1, 1800)
     report(api, run, patch)
     with api.browser() as browser:
         before = panel(browser, run.order_id, f"?comment={key}:new:2&open={key}:901")
-        part = unescape(re.findall(r'data-part="([^"]+)"', before)[0])
+        part, more = (unescape(re.findall(rf'data-{each}="([^"]+)"', before)[0]) for each in ("part", "rows"))
         report(api, run, ONE + patch)
-        after = browser.get(part, headers=PART).text
+        after, rows = (browser.get(each, headers=PART).text for each in (part, more))
+    assert ("Comment on new line 901" in rows, f'data-upto="{key}:1201"' in rows) == (True, True)
     assert ["calc.py" in html for html in (before, after)] == [False, True]
     for html in (before, after):
         form = re.findall(r'id="(c-[^"]+)".+?name="path" value="([^"]*)"', html, re.DOTALL)[0]
