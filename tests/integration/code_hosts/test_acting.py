@@ -24,7 +24,7 @@ from control_plane.operations.code_hosts.syncing import keep_up
 from control_plane.operations.code_hosts.turns import NextTurn, go_on
 from control_plane.operations.orders.steering import MessageDraft, write_message
 from control_plane.supervisor.placing import refresh_reasons
-from shared.code_hosts import CodeHostReading, SeenCheck, marked
+from shared.code_hosts import MOST_COMMENTS, CodeHostReading, SeenCheck, marked
 from shared.errors import Conflict
 from shared.work_order import PushWork
 from tests.support.clocks import HandClock
@@ -68,10 +68,15 @@ def test_a_comment_starts_one_order_however_often_it_is_read(shop: Connected) ->
     assert shop.events() == [("comment", "asked by alice")]
 
 
-def test_after_comments_that_had_no_room_the_next_reading_begins_at_the_newest_that_was_read(shop: Connected) -> None:
-    began = shop.clock.now()
-    seen = [shop.comment(id=str(n), author="mallory", at=began + timedelta(milliseconds=n)) for n in (0, 9, 5)]
-    shop.reads(CodeHostReading(comments=seen, more_comments=True))
+@pytest.mark.parametrize(
+    ("count", "told"), [(3, {"more_comments": True}), (MOST_COMMENTS, {})], ids=["told", "by an older drone"]
+)
+def test_after_comments_that_had_no_room_the_next_reading_begins_at_the_newest_that_was_read(
+    shop: Connected, count: int, told: dict[str, bool]
+) -> None:
+    began, order = shop.clock.now(), (0, count, *range(1, count - 1))
+    seen = [shop.comment(id=str(n), author="mallory", at=began + timedelta(milliseconds=n)) for n in order]
+    shop.reads(CodeHostReading(comments=seen, **told))
     due = shop.asked()
     assert due is not None
     assert due[1].since == seen[1].at
