@@ -22,15 +22,16 @@ from control_plane.automation.incoming_signatures import is_signed
 from control_plane.contract.declarations.code_hosts import CodeHostAnswer
 from control_plane.core import Core
 from control_plane.db.code_hosts import HostLink
-from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.operations.code_hosts.acting import OPEN, orders_with_pulls, pull_number
+from control_plane.operations.code_hosts.syncing import MOST_PULLS, pulls_to_read
 from shared.code_hosts import is_ours
 from shared.errors import NotFound, Unauthenticated
 
 FOR_EACH_PULL = timedelta(seconds=6)
 """Least time between readings after checks and pushes, for each open pull request: each takes four requests, and GitHub
 allows 5,000 an hour."""
+FOR_EACH_CLOSED = FOR_EACH_PULL / 4
+"""The same for each closed one that is read: it takes one request."""
 
 
 def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -> CodeHostAnswer:
@@ -42,7 +43,7 @@ def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: b
     """
     row = _signed(core, link_id, headers, body)
     event = read_event(row.kind, headers, body)
-    base, pulls = _project_of(core, row)
+    base = _base_of(core, row)
     signal = signal_of(row.kind, event.name, event.payload, row.mention, base)
     if not row.enabled:
         return CodeHostAnswer(outcome="ignored", why="this connection is disabled")
@@ -56,7 +57,7 @@ def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: b
         return CodeHostAnswer(outcome="ignored", why=signal.why_ignored)
     at = core.clock.now()
     if signal.kind in _OF_BRANCHES and row.last_at is not None:
-        at = max(at, row.last_at + pulls * FOR_EACH_PULL)
+        at = max(at, row.last_at + _spacing(core, row))
     with core.database.write() as db:
         # The first of several sets the time: the others are read with it.
         first = HostLink.id == row.id, or_(HostLink.news_at.is_(None), HostLink.news_at > at)
@@ -65,12 +66,18 @@ def accept_webhook(core: Core, link_id: str, headers: Mapping[str, str], body: b
     return CodeHostAnswer(outcome="noted", why=f"{event.name or 'the event'}: the code host is read now")
 
 
-def _project_of(core: Core, row: HostLink) -> tuple[str | None, int]:
-    """The branch that pull requests are merged into, if the project names one, and the number of open ones."""
+def _base_of(core: Core, row: HostLink) -> str | None:
+    """The branch that pull requests are merged into, if the project names one."""
     with core.database.read() as db:
-        is_open = Order.pull_request["state"].as_string().in_(OPEN)
-        orders = orders_with_pulls(db, row, is_open)
-        return db.get_one(Project, row.project_id).branch, len({pull_number(each) for each in orders})
+        return db.get_one(Project, row.project_id).branch
+
+
+def _spacing(core: Core, row: HostLink) -> timedelta:
+    """How long after the last reading checks and pushes may cause the next one."""
+    with core.database.read() as db:
+        still_open, closed = pulls_to_read(db, row, core.clock.now())
+    for_each = [FOR_EACH_PULL] * len(still_open) + [FOR_EACH_CLOSED] * len(closed)
+    return sum(for_each[:MOST_PULLS], timedelta())
 
 
 def _signed(core: Core, link_id: str, headers: Mapping[str, str], body: bytes) -> HostLink:

@@ -7,7 +7,7 @@ due; a failure delays the next one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from pydantic import ValidationError
@@ -225,14 +225,7 @@ class _Keeping:
 
     def _pulls(self) -> list[Order]:
         """The orders whose pull requests are open."""
-        return orders_with_pulls(self._db, self._link, Order.pull_request["state"].as_string().in_(OPEN))
-
-    def _closed_pulls(self) -> list[Order]:
-        """The orders whose pull requests were closed lately and not merged: they may be reopened."""
-        link, young = self._link, HostThread.active_at > self._now - KEPT
-        sessions = select(HostThread.session_id).where(HostThread.link_id == link.id, young)
-        closed = Order.pull_request["state"].as_string() == "closed", Order.session_id.in_(sessions)
-        return orders_with_pulls(self._db, link, and_(*closed))
+        return _open_pulls(self._db, self._link)
 
     def _moving(self) -> list[tuple[Order, dict[str, object]]]:
         """The newest work of each session with an open pull request, if its branch is not there yet."""
@@ -284,8 +277,8 @@ class _Keeping:
     def _asked(self) -> SyncCodeHost:
         link, db = self._link, self._db
         # The others were just read: a chain of readings ends, as each of them reads at least one.
-        pulls = [*_numbers(self._pulls()), *_numbers(self._closed_pulls())]
-        pulls = [number for number in dict.fromkeys(pulls) if number in self._left_out or not self._left_out]
+        still_open, closed = pulls_to_read(db, link, self._now)
+        pulls = [number for number in (*still_open, *closed) if number in self._left_out or not self._left_out]
         places = [f"pulls/{number}" for number in pulls[:MOST_PULLS]]
         return SyncCodeHost.model_validate(
             {
@@ -306,6 +299,22 @@ class _Keeping:
         """The keys of events that counted, newest first."""
         keys = select(HostEvent.key).where(HostEvent.link_id == self._link.id, HostEvent.kind == kind, *where)
         return self._db.scalars(keys.order_by(HostEvent.at.desc(), HostEvent.key.desc()).limit(most)).all()
+
+
+def pulls_to_read(db: Session, link: HostLink, now: datetime) -> tuple[list[int], list[int]]:
+    """The numbers of the pull requests that are open, and of those that may be reopened, newest first.
+
+    The latter were closed lately and not merged. At most `MOST_PULLS` are read at once, open ones first.
+    """
+    sessions = select(HostThread.session_id).where(HostThread.link_id == link.id, HostThread.active_at > now - KEPT)
+    closed = Order.pull_request["state"].as_string() == "closed", Order.session_id.in_(sessions)
+    still_open = _numbers(_open_pulls(db, link))
+    may_reopen = _numbers(orders_with_pulls(db, link, and_(*closed)))
+    return still_open, [number for number in may_reopen if number not in still_open]
+
+
+def _open_pulls(db: Session, link: HostLink) -> list[Order]:
+    return orders_with_pulls(db, link, Order.pull_request["state"].as_string().in_(OPEN))
 
 
 def _numbers(orders: Sequence[Order]) -> list[int]:

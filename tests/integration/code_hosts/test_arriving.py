@@ -17,7 +17,7 @@ from control_plane.core.lookups.organizations import system_caller
 from control_plane.db.code_hosts import HostEvent, HostLink
 from control_plane.db.projects import Project
 from control_plane.operations.code_hosts import connections as code_hosts
-from control_plane.operations.code_hosts.arriving import FOR_EACH_PULL, accept_webhook
+from control_plane.operations.code_hosts.arriving import FOR_EACH_CLOSED, FOR_EACH_PULL, accept_webhook
 from shared.code_hosts import CodeHostReading
 from tests.support import connected, hooks
 from tests.support.clocks import HandClock
@@ -86,6 +86,11 @@ def test_a_signed_mention_makes_the_host_be_read_and_what_is_none_is_ignored(api
     assert has_news(api)
 
 
+def deliver(shop: connected.Connected, event: str, payload: dict[str, object]) -> str:
+    request = hooks.github(connected.SECRET, event, payload)
+    return accept_webhook(shop.core, shop.link.id, request.headers, request.body).outcome
+
+
 def test_a_push_elsewhere_is_ignored_and_checks_wait_for_the_last_reading_but_comments_do_not(
     core: Core, admin: Caller, clock: HandClock
 ) -> None:
@@ -94,22 +99,33 @@ def test_a_push_elsewhere_is_ignored_and_checks_wait_for_the_last_reading_but_co
     shop.delivered(shop.work()[0].id)
     shop.writes()
 
-    def deliver(event: str, payload: dict[str, object]) -> str:
-        request = hooks.github(connected.SECRET, event, payload)
-        return accept_webhook(core, shop.link.id, request.headers, request.body).outcome
-
     with core.database.write() as db:
         db.scalars(select(Project)).one().branch = "next"
     refs = ("refs/heads/topic", "refs/heads/main", "refs/heads/next")
-    assert [deliver("push", {"ref": ref}) for ref in refs] == ["ignored", "ignored", "noted"]
+    assert [deliver(shop, "push", {"ref": ref}) for ref in refs] == ["ignored", "ignored", "noted"]
     assert shop.asked() is None
     clock.sleep(FOR_EACH_PULL.total_seconds())
     assert shop.reads().pulls == (4,)
     shop.writes()
-    assert deliver("check_run", {"check_run": {}}) == "noted"
+    assert deliver(shop, "check_run", {"check_run": {}}) == "noted"
     assert shop.asked() is None
-    assert deliver("issue_comment", {"action": "created", "comment": {"body": "@fleet fix it"}}) == "noted"
+    assert deliver(shop, "issue_comment", {"action": "created", "comment": {"body": "@fleet fix it"}}) == "noted"
     assert shop.asked() is not None
+
+
+def test_the_time_between_readings_is_longer_for_each_open_pull_request_and_each_closed_one_that_is_read(
+    core: Core, admin: Caller, clock: HandClock
+) -> None:
+    shop = connected.connect(core, admin, clock)
+    shop.reads(CodeHostReading(comments=[shop.comment(id=str(n), place=f"issues/{n}") for n in (4, 5, 6)]))
+    for number, order in enumerate(shop.work(), 4):
+        shop.delivered(order.id, number=number, head=str(number) * 40)
+    closed = [shop.pull(number=number, state=state) for number, state in ((5, "closed"), (6, "merged"))]
+    shop.reads(CodeHostReading(pulls=closed))
+    deliver(shop, "check_run", {"check_run": {}})
+    with core.database.read() as db:
+        news_at, last_at = db.execute(select(HostLink.news_at, HostLink.last_at)).one()
+    assert news_at - last_at == FOR_EACH_PULL + FOR_EACH_CLOSED
 
 
 def test_a_wrong_signature_and_an_unknown_connection_are_refused_in_the_same_words(api: Api, host: HostStandIn) -> None:
