@@ -14,8 +14,7 @@ from shared.errors import Unauthenticated
 
 def is_valid(now: datetime) -> ColumnElement[bool]:
     """The condition, for a query."""
-    in_time = ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now)
-    return ApiToken.revoked_at.is_(None) & in_time & (ApiToken.user_id.is_(None) | _has_member())
+    return _is_unended(now) & (ApiToken.user_id.is_(None) | _has_member())
 
 
 def require_valid(db: Session, row: ApiToken | None, now: datetime) -> ApiToken:
@@ -39,9 +38,14 @@ def require_valid(db: Session, row: ApiToken | None, now: datetime) -> ApiToken:
 
 
 def acts_everywhere(db: Session, user_id: str, now: datetime) -> bool:
-    """Whether a valid token of the user may act in every organization."""
-    own = is_valid(now), ApiToken.user_id == user_id, ApiToken.everywhere
+    """Whether a token of the user may act in every organization, or will when the user is enabled again."""
+    own = _is_unended(now), ApiToken.user_id == user_id, ApiToken.everywhere
     return db.scalar(select(ApiToken.id).where(*own).limit(1)) is not None
+
+
+def _is_unended(now: datetime) -> ColumnElement[bool]:
+    """Whether the token is neither revoked nor expired."""
+    return ApiToken.revoked_at.is_(None) & (ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now))
 
 
 def _has_member() -> ColumnElement[bool]:

@@ -173,6 +173,17 @@ def test_an_organizations_admin_does_not_lock_out_an_admin_of_the_installation(c
     assert tokens.authenticate(core, bearer).everywhere
 
 
+def test_an_organizations_admin_does_not_act_on_a_disabled_admin_of_the_installation(core: Core, admin: Caller) -> None:
+    tokens.bootstrap_admin(core)
+    add(core, admin, role="admin")
+    bearer = token_of(core, admin, role="admin", everywhere=True)
+    edit(core, admin, disabled=True)
+    local = replace(admin, everywhere=False)
+    attempts = [lambda: edit(core, local, disabled=False), lambda: token_of(core, local), *takeovers(core, local)]
+    assert [code_of(attempt) for attempt in attempts] == ["E-EVERYWHERE"] * 5
+    assert code_with(core, bearer) == "E-USER-DISABLED"
+
+
 def test_an_organizations_admin_does_not_lock_out_one_of_the_installation_in_their_own_name(
     core: Core, admin: Caller
 ) -> None:
