@@ -99,7 +99,7 @@ def hand_off_limit(to: str, limit: int) -> Note:
     return Note(
         "hand_off_limit",
         f"The task reached the limit of {limit} consecutive hand-offs between agents, so it is assigned to the user "
-        f"instead of {to}. To continue, comment or retry.",
+        f"instead of {to}. To continue, comment with a tag, or assign it.",
     )
 
 

@@ -265,7 +265,7 @@ EDIT = Operation(
         OVERWRITES,
         "Change an agent. Only the given arguments change, and at least one is required; omit those to keep, because "
         "null removes a value. The change applies from the agent's next run. Fails with 409 while the agent works on "
-        "a task. Requires the admin role.",
+        "a task, unless only concurrency is given. Requires the admin role.",
         about={
             **FOR_MODELS,
             "boss": f"{FOR_MODELS['boss']} null: no boss.",

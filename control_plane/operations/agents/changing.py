@@ -53,7 +53,7 @@ def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocu
     """Change the fields that are set, at least one (S-015). For admins.
 
     If the instructions change, a new description is requested. Raises Conflict while a task of the agent is in
-    progress, NotFound, and Invalid, also for bosses that would form a circle.
+    progress, unless only its concurrency is set; NotFound; and Invalid, also for bosses that would form a circle.
     """
     if not changes.model_fields_set:
         raise Invalid(f"no changes given for agent {name[:64]}", code="E-AGENT-EDIT", next="fleet agent edit --help")
@@ -99,8 +99,10 @@ def _create(db: Session, core: Core, caller: Caller, request: AgentRequest) -> _
 def _edit(db: Session, core: Core, caller: Caller, name: str, changes: AgentEdit) -> _Change:
     locked_organization(db, caller.organization_id)
     agent = find_agent(db, caller.organization_id, name)
-    _refuse_tasks(db, agent, "changed", TaskStatus.IN_PROGRESS)
     given = changes.model_fields_set
+    # No run works with the concurrency.
+    if given != {"concurrency"}:
+        _refuse_tasks(db, agent, "changed", TaskStatus.IN_PROGRESS)
     before = _source(agent)
     fill(db, agent, changes, given)
     db.flush()
@@ -146,12 +148,16 @@ def _source(agent: Agent) -> tuple[str | None, ...]:
 
 def _refuse_tasks(db: Session, agent: Agent, what: str, *states: TaskStatus) -> None:
     """Check that the agent has no task in one of these states. Raises Conflict, which names some of them."""
-    own = select(Task.id).where(Task.assignee_id == agent.id, Task.status.in_(states))
+    own = select(Task).where(Task.assignee_id == agent.id, Task.status.in_(states))
     tasks = db.scalars(own.order_by(Task.number).limit(_SHOWN + 1)).all()
     if tasks:
-        named = ", ".join(tasks[:_SHOWN]) + (", …" if len(tasks) > _SHOWN else "")
+        named = ", ".join(task.id for task in tasks[:_SHOWN]) + (", …" if len(tasks) > _SHOWN else "")
+        first = tasks[0].id
+        works = tasks[0].status == TaskStatus.IN_PROGRESS
         raise Conflict(
             f"agent {agent.name} cannot be {what} while it has {' or '.join(states)} tasks: {named}",
             code="E-AGENT-TASKS",
-            next=f"fleet task assign {tasks[0]} user    or: fleet task cancel {tasks[0]}",
+            next=f"fleet task preempt {first}    stops its run and assigns it to you"
+            if works
+            else f"fleet task assign {first} user    or: fleet task cancel {first}",
         )

@@ -14,6 +14,7 @@ from control_plane.contract.documents.orders import OrderSummary
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
 from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.db.teams import Task
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.given_limits import own_limits
 from control_plane.operations.orders.next_turn import alive_project, alive_provider
@@ -29,7 +30,7 @@ from control_plane.orders.run_settings import set_limits
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.errors import Conflict
 from shared.reasons import AskedAgain, OrderFacts, Resumption
-from shared.states import IN_HAND, OrderStatus, TurnStatus
+from shared.states import IN_HAND, OrderStatus, TaskStatus, TurnStatus
 
 _MAY_RUN_AGAIN = (OrderStatus.FAILED, OrderStatus.CANCELED)
 _HAS_BEGUN = (*IN_HAND, OrderStatus.CANCELING)
@@ -85,7 +86,7 @@ def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
     """
     order = db.get_one(Order, order_id, with_for_update=True, populate_existing=True)
     if order.task_id is not None:
-        raise _turn_of_a_task(order, order.task_id, what)
+        raise _turn_of_a_task(order, db.get_one(Task, order.task_id), what)
     if order.status not in _MAY_RUN_AGAIN:
         raise _wrong_state(order, what)
     project = alive_project(db, order)
@@ -98,12 +99,19 @@ def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
     return order
 
 
-def _turn_of_a_task(order: Order, task_id: str, what: str) -> Conflict:
+def _turn_of_a_task(order: Order, task: Task, what: str) -> Conflict:
+    match task.status:
+        case TaskStatus.OPEN:
+            next_ = f"fleet task assign {task.id} AGENT    continues from the work of its last run"
+        case TaskStatus.FAILED | TaskStatus.DONE:
+            next_ = f"fleet task retry {task.id}    continues from the work of its last run"
+        case _:
+            next_ = f"fleet task show {task.id}"
     return Conflict(
-        f"order {order.id} is a turn of task {task_id}; {what} is for orders submitted by users",
+        f"order {order.id} is a turn of task {task.id}; {what} is for orders submitted by users",
         code="E-ORDER-TASK",
         why="the task's thread decides whose turn is next; a retry is a new turn",
-        next=f"fleet task retry {task_id}    continues from the work of its last run",
+        next=next_,
     )
 
 

@@ -151,7 +151,7 @@ def test_only_what_is_given_changes_and_null_takes_away(work: Core, admin: Calle
 
 def test_an_agent_with_work_is_neither_changed_nor_removed(work: Core, admin: Caller) -> None:
     """S-014, S-015: it is at work while a task of it is in progress, and a task that is open waits for it."""
-    for name, waiting in (("lead", "open"), ("backend", "in_progress")):
+    for name, waiting, next_ in (("lead", "open", "assign"), ("backend", "in_progress", "preempt")):
         agent = add_agent(work, admin, name).id
         for status in ("failed", "done", "canceled", waiting):
             task = team_rows.add_task(work, admin, agent, claim=False)
@@ -160,11 +160,19 @@ def test_an_agent_with_work_is_neither_changed_nor_removed(work: Core, admin: Ca
         with pytest.raises(Conflict, match=task) as refused:
             agents.remove(work, admin, name)
         assert refused.value.code == "E-AGENT-TASKS"
+        assert f"fleet task {next_} {task}" in refused.value.next
     assert edit(work, admin, "lead", max_iterations=1).max_iterations == 1
     with pytest.raises(Conflict, match=task) as refused:
-        edit(work, admin, "backend", max_iterations=1)
+        edit(work, admin, "backend", max_iterations=1, concurrency=9)
     assert refused.value.code == "E-AGENT-TASKS"
     assert agents.show(work, admin, "backend").max_iterations == 50
+
+
+def test_the_limit_of_an_agent_at_work_can_be_raised_and_its_next_task_begins(work: Core, admin: Caller) -> None:
+    agent = add_agent(work, admin, "lead", concurrency=1).id
+    made = [team_rows.add_task(work, admin, agent) for _ in range(3)]
+    assert edit(work, admin, "lead", concurrency=2).concurrency == 2
+    assert [team_rows.task_of(work, each).status for each in made] == ["in_progress", "in_progress", "open"]
 
 
 def test_its_reports_stand_at_the_top_and_each_is_named(work: Core, admin: Caller) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from control_plane.contract.declarations.orders import CancelRequest, ResumeRequest
-from control_plane.contract.declarations.task_documents import CommentRequest
+from control_plane.contract.declarations.task_documents import AssignRequest, CommentRequest
 from control_plane.contract.declarations.webhooks import WebhookRequest
 from control_plane.core import Caller, Core
 from control_plane.db.automation import WebhookDelivery
@@ -19,6 +19,7 @@ from control_plane.operations.automation import webhooks
 from control_plane.operations.orders import retrying
 from control_plane.operations.orders.canceling import cancel
 from control_plane.orders.assignment import place_and_dispatch
+from shared.errors import Conflict
 from tests.support.made import make_drone, make_project, submit
 from tests.support.refusals import code_of
 from tests.support.team_rows import (
@@ -180,8 +181,12 @@ def test_webhooks_hear_when_a_task_comes_to_the_user_or_fails(team: Team) -> Non
 
 def test_an_order_of_a_task_is_not_retried_by_itself_and_its_session_is_its_own(team: Team) -> None:
     core, admin, task_id = team.core, team.admin, team.task()
-    order_id = play(core, task_id, how="failed")
-    assert code_of(lambda: retrying.retry(core, admin, order_id)) == "E-ORDER-TASK"
+    for how, next_ in (("canceled", f"fleet task assign {task_id} AGENT"), ("failed", f"fleet task retry {task_id}")):
+        order_id = play(core, task_id, how=how)
+        with pytest.raises(Conflict) as refused:
+            retrying.retry(core, admin, order_id)
+        assert (refused.value.code, refused.value.next.split("    ")[0]) == ("E-ORDER-TASK", next_)
+        tasks.assign(core, admin, task_id, AssignRequest(assignee="lead"))
     assert code_of(lambda: retrying.resume(core, admin, order_id, ResumeRequest())) == "E-ORDER-TASK"
     session_id = task_of(core, task_id).session_id
     assert code_of(lambda: submit(core, admin, session=session_id)) == "E-SESSION-TASK"
