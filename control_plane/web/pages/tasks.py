@@ -117,7 +117,7 @@ def actions_of(task: TaskDocument) -> list[dict[str, Any]]:
         allowed.append((declared.PREEMPT, "Preempt", "act"))
     if task.status in _RESTS:
         allowed.append((declared.ASSIGN, "Assign", "form"))
-    if task.branch and not task.pull_request:
+    if task.pushed and not _has_pull_request(task):
         allowed.append((pull_requests.FOR_TASK, "Open pull request", "form"))
     if task.status not in _ENDED:
         allowed.append((declared.CANCEL, "Cancel", "form"))
@@ -126,3 +126,9 @@ def actions_of(task: TaskDocument) -> list[dict[str, Any]]:
         {"name": operation.name, "label": label, "how": how, "command": command_of(operation, names, {})}
         for operation, label, how in allowed
     ]
+
+
+def _has_pull_request(task: TaskDocument) -> bool:
+    """Whether there is one of the newest branch, or one is being opened."""
+    there = task.pull_request or {}
+    return there.get("state") == "asked" or bool(there.get("url") and there.get("head") == task.branch)

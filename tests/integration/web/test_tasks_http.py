@@ -16,6 +16,7 @@ from control_plane.contract.declarations import agents, organizations, projects,
 from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.task_documents import AssignRequest, CommentRequest, TaskFilter, TaskRequest
+from control_plane.db.orders import Order
 from shared.states import TaskStatus
 from tests.support import wait_until
 from tests.support.fleet import Api
@@ -214,6 +215,32 @@ def test_a_thread_shows_markdown_hand_offs_and_only_the_actions_that_the_state_a
         ["assign_task", "cancel_task"],
         ["retry_task", "reopen_task"],
     ]
+
+
+PULL = "https://git.example/pulls/1"
+OFFERED: list[tuple[Doc | None, bool, bool]] = [
+    (None, True, True),
+    (None, False, False),
+    ({"state": "asked", "head": "fleet/2", "url": None}, True, False),
+    ({"state": "failed", "head": "fleet/2", "url": None}, True, True),
+    ({"state": "opened", "head": "fleet/2", "url": PULL}, True, False),
+    ({"state": "opened", "head": "fleet/1", "url": PULL}, True, True),
+]
+
+
+def test_a_pull_request_is_offered_until_there_is_one_of_the_newest_pushed_branch(
+    paused: Api, browser: httpx.Client
+) -> None:
+    task, order_id = added(paused, assignee="user"), paused.submit()["id"]
+    offered = []
+    for pull_request, pushed, _ in OFFERED:
+        with paused.core.database.write() as db:
+            order = db.get_one(Order, order_id)
+            order.task_id, order.branch, order.head_commit = task, "fleet/2", "a" * 40
+            order.pushed, order.pull_request = pushed, pull_request
+        shown = browser.get(f"/tasks/{task}").raise_for_status().text
+        offered.append("/actions/open_task_pull_request" in shown)
+    assert offered == [each[2] for each in OFFERED]
 
 
 def test_agents_are_a_tree_and_one_shows_its_instructions_and_tasks(browser: httpx.Client) -> None:
