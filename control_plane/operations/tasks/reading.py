@@ -52,13 +52,17 @@ def list_(  # noqa: PLR0913, PLR0917 - the filters are the interface
 ) -> list[TaskSummary]:
     """Tasks, newest first (S-025). Raises Invalid or NotFound for a wrong filter."""
     with core.database.read() as db:
-        wanted = _filtered(db, caller, status, assignee, project).order_by(Task.number.desc())
-        if text is not None:
-            wanted = wanted.where(
-                or_(contains_words(text, Task.title, Task.description), begins(Task.id, text.upper()))
-            )
-        rows = db.execute(wanted.limit(max(1, min(limit, MAX_LISTED)))).all()
-        return _summaries(db, core, caller, rows)
+        wanted = _with_text(_filtered(db, caller, status, assignee, project), text)
+        return _summaries(db, core, caller, _newest(db, wanted, limit))
+
+
+def open_with_agents(
+    core: Core, caller: Caller, project: str | None, limit: int, text: str | None
+) -> list[TaskSummary]:
+    """Open tasks that wait for an agent, newest first. Raises NotFound for an unknown project."""
+    with core.database.read() as db:
+        wanted = _with_text(_filtered(db, caller, TaskStatus.OPEN, None, project), text)
+        return _summaries(db, core, caller, _newest(db, wanted.where(Task.assignee_id.is_not(None)), limit))
 
 
 def summary(core: Core, caller: Caller, task_id: str) -> TaskSummary:
@@ -174,6 +178,16 @@ def _filtered(
     if project is not None:
         query = query.where(Task.project_id == find_project(db, caller.organization_id, project).id)
     return query
+
+
+def _with_text(query: Select[Task, str, str | None], text: str | None) -> Select[Task, str, str | None]:
+    if text is None:
+        return query
+    return query.where(or_(contains_words(text, Task.title, Task.description), begins(Task.id, text.upper())))
+
+
+def _newest(db: Session, query: Select[Task, str, str | None], limit: int) -> Sequence[Row]:
+    return db.execute(query.order_by(Task.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
 
 
 def _status(text: str) -> str:

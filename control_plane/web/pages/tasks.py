@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,7 @@ from starlette.responses import Response
 from control_plane.contract.declarations import pull_requests
 from control_plane.contract.declarations import tasks as declared
 from control_plane.contract.declarations.operation import Operation
-from control_plane.contract.declarations.task_documents import TaskDocument, TaskSummary
-from control_plane.contract.documents.base import USER
+from control_plane.contract.declarations.task_documents import TaskDocument
 from control_plane.core import Caller, Core
 from control_plane.operations.agents import reading as agents
 from control_plane.operations.tasks import reading
@@ -25,13 +23,11 @@ from control_plane.web.markup.markdown import markdown
 from control_plane.web.pages.frame import frame_for
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page, wants_part
-from control_plane.web.task_board import board_tasks
+from control_plane.web.task_board import board_tasks, columns_of, is_with_user
 from shared.errors import Refused
 from shared.states import TaskStatus
 
 router = APIRouter(prefix="/tasks", include_in_schema=False)
-WITH_USER = "with you"
-COLUMNS = (WITH_USER, "open", "in progress", "done")
 _RESTS = frozenset({TaskStatus.OPEN, TaskStatus.FAILED})
 _ENDED = frozenset({TaskStatus.DONE, TaskStatus.CANCELED})
 
@@ -63,23 +59,10 @@ def _shown(request: Request, core: Core, caller: Caller, filters: Filters, as_li
         if as_list:
             listed = reading.list_(core, caller, **filters.arguments())
             return {"tasks": listed, "more": filters.more([each.id for each in listed]), "problem": None}
-        return {"columns": columns_of(board_tasks(core, caller, filters)), "problem": None}
+        return {"columns": columns_of(board_tasks(core, caller, filters), filters), "problem": None}
     except Refused as error:
         problem = problem_of(request.scope, error).model_dump()
         return {"tasks": [], "columns": [], "more": None, "problem": problem}
-
-
-def columns_of(tasks: Sequence[TaskSummary]) -> list[tuple[str, list[TaskSummary]]]:
-    """The columns of the board, each with its tasks: what is with the user comes first."""
-    found: dict[str, list[TaskSummary]] = {name: [] for name in COLUMNS}
-    for task in tasks:
-        found[WITH_USER if is_with_user(task) else task.status.replace("_", " ")].append(task)
-    return list(found.items())
-
-
-def is_with_user(task: TaskSummary) -> bool:
-    """Whether it is the user's turn."""
-    return task.status == TaskStatus.FAILED or (task.status == TaskStatus.OPEN and task.assignee == USER)
 
 
 @router.get("/{task_id}")

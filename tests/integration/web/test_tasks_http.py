@@ -17,6 +17,7 @@ from control_plane.contract.declarations.agents import AgentRequest
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.task_documents import AssignRequest, CommentRequest, TaskFilter, TaskRequest
 from control_plane.db.orders import Order
+from control_plane.web.task_board import BOARD
 from shared.states import TaskStatus
 from tests.support import wait_until
 from tests.support.fleet import Api
@@ -193,6 +194,18 @@ def test_the_board_puts_what_is_with_the_user_first_and_a_view_or_a_status_makes
     assert mine < board.index("Round refunds") < others < board.index("Write the guide")
     assert ("Round refunds" in listed, 'id="task-list"' in listed, "Round refunds" in done) == (True, True, False)
     assert ("nobody" in wrong, 'role="alert"' in wrong) == (True, True)
+
+
+def test_what_is_with_the_user_stays_on_the_board_behind_any_number_that_wait_for_agents(
+    paused: Api, browser: httpx.Client
+) -> None:
+    mine = added(paused, assignee="user")
+    for _ in range(BOARD[TaskStatus.OPEN]):
+        added(paused)
+    board, other = browser.get("/tasks").text, browser.get("/tasks?project=demo&text=absent").text
+    assert board.index('aria-label="With you"') < board.index(f'id="task-{mine}"') < board.index('aria-label="Open"')
+    linked = [address in board for address in ("/tasks?status=open", "/tasks?status=open&amp;assignee=user")]
+    assert (linked, "?status=" in other) == ([True, False], False)
 
 
 ACTIONS = ("done_task", "retry_task", "reopen_task", "preempt_task", "assign_task", "cancel_task")
