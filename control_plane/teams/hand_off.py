@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -19,7 +18,7 @@ from control_plane.db.teams import Agent, Comment, Task
 from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
-from control_plane.teams.routing import Decision, Said, Situation, decide
+from control_plane.teams.routing import Decision, Read, Said, Situation, decide
 from control_plane.teams.thread import system_says
 from shared.outcome import ExitStatus
 from shared.states import OrderStatus, TaskStatus
@@ -102,7 +101,7 @@ class _Ending:
             author=self.agent.name,
             agents=frozenset(names.values()),
             boss=names.get(self.agent.boss_id or ""),
-            ran_at=_read_until(self.db, self.task.id),
+            read=_read_until(self.db, self.task.id),
             hand_offs=self.task.hand_offs,
             max_hand_offs=self.organization.max_hand_offs,
         )
@@ -116,11 +115,20 @@ class _Ending:
         return self.db.scalar(mine.order_by(Comment.id.desc()).limit(1))
 
 
-def _read_until(db: Session, task_id: str) -> dict[str, datetime]:
-    """For each agent that ran on the task, when its latest run was briefed: it has not read later comments."""
-    briefed = select(Agent.name, func.max(Order.created_at)).join(Agent, Agent.id == Order.agent_id)
-    ran = briefed.where(Order.task_id == task_id, Order.started_at.is_not(None)).group_by(Agent.name)
-    return {name: at for name, at in db.execute(ran)}
+def _read_until(db: Session, task_id: str) -> dict[str, Read]:
+    """For each agent that ran on the task, what it had read when its latest run was briefed.
+
+    Until an order succeeds, no one but its run writes, and the system about it: what is older than its first comment
+    was read. Beside an order that was stopped, the user writes, too, so that only the times tell.
+    """
+    first = select(func.min(Comment.id)).join(Run, Run.id == Comment.run_id)
+    first = first.where(Comment.task_id == task_id, Run.order_id == Order.id).correlate(Order)
+    ran = select(Agent.name, Order.created_at, Order.status, first.scalar_subquery())
+    ran = ran.join(Agent, Agent.id == Order.agent_id).where(Order.task_id == task_id, Order.started_at.is_not(None))
+    return {
+        name: Read(at, before if status == OrderStatus.SUCCEEDED else None)
+        for name, at, status, before in db.execute(ran.order_by(Order.number))
+    }
 
 
 def _newest_first(db: Session, task_id: str) -> Iterator[Said]:
@@ -130,7 +138,7 @@ def _newest_first(db: Session, task_id: str) -> Iterator[Said]:
     while True:
         older = columns if before is None else columns.where(Comment.id < before)
         rows = db.execute(older.order_by(Comment.id.desc()).limit(_AT_ONCE)).all()
-        yield from (Said(author, text, at) for _, author, text, at in rows)
+        yield from (Said(*row) for row in rows)
         if len(rows) < _AT_ONCE:
             return
         before = rows[-1].id

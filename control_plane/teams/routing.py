@@ -18,9 +18,18 @@ How = Literal["tag", "handed_off", "escalated", "returned", "hand_off_limit"]
 class Said(NamedTuple):
     """The parts of a comment that concern routing."""
 
+    id: int
     author: str
     text: str
     at: datetime
+
+
+class Read(NamedTuple):
+    """Until where an agent has read the thread: what there was at the briefing of its latest run."""
+
+    at: datetime
+    before: int | None = None
+    """Id of the run's first comment. None: only the time is known."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +41,8 @@ class Situation:
     agents: Collection[str]
     """All active agents of the organization."""
     boss: str | None = None
-    ran_at: Mapping[str, datetime] = field(default_factory=dict)
-    """For each agent that ran on the task, when it last read the thread: at the briefing of its latest run."""
+    read: Mapping[str, Read] = field(default_factory=dict)
+    """For each agent that ran on the task."""
     hand_offs: int = 0
     """Consecutive hand-offs from agent to agent before this one."""
     max_hand_offs: int = 0
@@ -81,7 +90,13 @@ def _open_mention(thread: Iterable[Said], situation: Situation) -> str | None:
         if comment.author == SYSTEM:
             continue
         for name in reversed(tags_in(comment.text)):
-            ran_at = situation.ran_at.get(name)
-            if name in others and (ran_at is None or comment.at > ran_at):
+            if name in others and _is_unread(comment, situation.read.get(name)):
                 return name
     return None
+
+
+def _is_unread(comment: Said, read: Read | None) -> bool:
+    """Whether the comment is newer than what was read; by ids where possible, since a clock can be set back."""
+    if read is None:
+        return True
+    return comment.at > read.at if read.before is None else comment.id >= read.before

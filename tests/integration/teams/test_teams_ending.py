@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -98,6 +99,21 @@ def test_a_task_goes_to_who_is_tagged_then_to_who_was_mentioned_then_to_the_boss
     play(team.core, task_id)
     assert team.where(task_id) == ("open", "user")
     assert kinds_of(team.core, task_id)[-2:] == ["no_comment", "returned"]
+
+
+def test_an_agent_that_ran_since_its_mention_is_not_next_again_after_the_clock_was_set_back(team: Team) -> None:
+    """Also one that wrote nothing; a mention after its run counts, though the clock is behind that run."""
+    task_id = team.task("backend")
+    play(team.core, task_id, "First this, then @tester, later @lead.", "@tester")
+    team.core.clock.at -= timedelta(hours=2)
+    play(team.core, task_id)
+    assert team.where(task_id) == ("in_progress", "lead")
+    assert kinds_of(team.core, task_id) == ["no_comment", "handed_off"]
+    play(team.core, task_id, "@tester is next. Now @backend.")
+    play(team.core, task_id, "done")
+    assert (team.where(task_id), kinds_of(team.core, task_id)[2:]) == (("in_progress", "tester"), ["handed_off"])
+    play(team.core, task_id, "done, too")
+    assert (team.where(task_id), kinds_of(team.core, task_id)[3:]) == (("in_progress", "lead"), ["escalated"])
 
 
 def test_what_an_earlier_run_of_the_same_order_wrote_counts(team: Team) -> None:

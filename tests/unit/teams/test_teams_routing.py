@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.teams.routing import Decision, Said, Situation, decide
+from control_plane.teams.routing import Decision, Read, Said, Situation, decide
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 AGENTS = ("lead", "backend", "tester", "gone")
@@ -20,7 +20,7 @@ TAGS = st.lists(st.sampled_from([*AGENTS, "user", "nobody"]), max_size=3).map(tu
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread as lists of tags; each comment is written a minute after the one before."""
+    """A thread as lists of tags; each comment is a minute after the one before, by a clock that may be set back."""
 
     comments: tuple[tuple[str, tuple[str, ...]], ...]
     runs: tuple[tuple[str, int], ...]
@@ -29,18 +29,23 @@ class Thread:
     boss: str | None
     hand_offs: int
     limit: int
+    set_back: int | None
+    """Before which comment the clock was set back. None: never, and no run left a comment."""
 
     def at(self, index: float) -> datetime:
-        return START + timedelta(minutes=index)
+        behind = self.set_back is not None and index >= self.set_back
+        return START + timedelta(minutes=index, hours=-2 if behind else 0)
 
     def situation(self) -> Situation:
-        ran = {name: max(self.at(place - 0.5) for agent, place in self.runs if agent == name) for name, _ in self.runs}
-        return Situation("lead", ACTIVE, self.boss, ran, self.hand_offs, self.limit)
+        latest = {name: max(place for agent, place in self.runs if agent == name) for name, _ in self.runs}
+        known = self.set_back is not None
+        read = {name: Read(self.at(place - 0.5), place if known else None) for name, place in latest.items()}
+        return Situation("lead", ACTIVE, self.boss, read, self.hand_offs, self.limit)
 
     def newest_first(self) -> Iterator[Said]:
         for index in reversed(range(len(self.comments))):
             author, tags = self.comments[index]
-            yield Said(author, text_of(tags), self.at(index))
+            yield Said(index, author, text_of(tags), self.at(index))
 
 
 def text_of(tags: tuple[str, ...]) -> str:
@@ -79,6 +84,7 @@ THREADS = st.builds(
     boss=st.sampled_from([None, "backend", "tester", "gone"]),
     hand_offs=st.integers(0, 4),
     limit=st.integers(0, 4),
+    set_back=st.one_of(st.none(), st.integers(0, 8)),
 )
 
 
