@@ -70,6 +70,7 @@ class Task(Owned, Row):
     session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"))
     """Its workspace, and the line of its branches: every run continues where the previous one stopped."""
     mode: Mapped[str] = mapped_column(String(16), default="build")
+    """As it was created; its session has the mode of the next run."""
     priority: Mapped[int] = mapped_column(default=0)
     limits: Mapped[dict[str, Any]]
     """Fields of `shared.work_order.Limits` that apply to all of its runs and override the agent's."""

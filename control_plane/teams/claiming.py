@@ -96,9 +96,10 @@ class _Round:
             return []
         if project.removed_at is not None:
             return self._fail(task, agent, f"project {project.slug} was removed", "fleet task create … --project SLUG")
-        if not mode_exists(db, project, task.mode):
-            next_ = f"fleet mode add {task.mode} --text TEXT, then: fleet task retry {task.id}"
-            return self._fail(task, agent, f"mode {task.mode} was removed", next_)
+        chat = db.get_one(Chat, task.session_id)
+        if not mode_exists(db, project, chat.mode):
+            next_ = f"fleet mode add {chat.mode} --text TEXT, then: fleet task retry {task.id}"
+            return self._fail(task, agent, f"mode {chat.mode} was removed", next_)
         provider = provider_of(db, agent, project)
         if provider is None:
             next_ = f"fleet agent edit {agent.name} --provider NAME, then: fleet task retry {task.id}"
@@ -106,11 +107,11 @@ class _Round:
         draft = Draft(
             project=project,
             provider=provider,
-            session=db.get_one(Chat, task.session_id),
+            session=chat,
             prompt=briefing(db, task, agent),
             user=task.user,
             user_id=task.user_id,
-            mode=task.mode,
+            mode=chat.mode,
             model=agent.model,
             reviewer=reviewer_by_default(db, project, agent),
             own_limits=OwnLimits(task.limits, "task"),

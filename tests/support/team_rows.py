@@ -77,7 +77,7 @@ def add_task(core: Core, caller: Caller, agent_id: str | None, *, claim: bool = 
             organization_id=organization.id,
             project_id=project.id,
             name=task_id,
-            mode="build",
+            mode=fields.get("mode", "build"),
             task_id=task_id,
             created_at=now,
         )

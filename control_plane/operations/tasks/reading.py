@@ -28,6 +28,7 @@ from control_plane.core.lookups.texts import begins, contains_words
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
+from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent, Comment, Task
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reasons, runs
@@ -36,8 +37,8 @@ from shared.errors import Invalid
 from shared.states import RunStatus, TaskStatus
 
 MAX_LISTED = 1000
-Row = tuple[Task, str, str | None]
-"""A task, its project's slug and its agent's name."""
+Row = tuple[Task, str, str | None, str]
+"""A task, its project's slug, its agent's name and its session's mode."""
 
 
 @performs(declared.LIST)
@@ -156,10 +157,11 @@ def _delivered(orders: Sequence[Order]) -> dict[str, Any]:
     return {"branch": newest.branch, "head_commit": newest.head_commit, "pushed": newest.pushed}
 
 
-def _tasks(caller: Caller) -> Select[Task, str, str | None]:
+def _tasks(caller: Caller) -> Select[Task, str, str | None, str]:
     return (
-        select(Task, Project.slug, Agent.name)
+        select(Task, Project.slug, Agent.name, ChatSession.mode)
         .join(Project, Project.id == Task.project_id)
+        .join(ChatSession, ChatSession.id == Task.session_id)
         .outerjoin(Agent, Agent.id == Task.assignee_id)
         .where(Task.organization_id == caller.organization_id)
     )
@@ -167,7 +169,7 @@ def _tasks(caller: Caller) -> Select[Task, str, str | None]:
 
 def _filtered(
     db: Session, caller: Caller, status: str | None, assignee: str | None, project: str | None
-) -> Select[Task, str, str | None]:
+) -> Select[Task, str, str | None, str]:
     query = _tasks(caller)
     if status is not None:
         query = query.where(Task.status == _status(status))
@@ -180,13 +182,13 @@ def _filtered(
     return query
 
 
-def _with_text(query: Select[Task, str, str | None], text: str | None) -> Select[Task, str, str | None]:
+def _with_text(query: Select[Task, str, str | None, str], text: str | None) -> Select[Task, str, str | None, str]:
     if text is None:
         return query
     return query.where(or_(contains_words(text, Task.title, Task.description), begins(Task.id, text.upper())))
 
 
-def _newest(db: Session, query: Select[Task, str, str | None], limit: int) -> Sequence[Row]:
+def _newest(db: Session, query: Select[Task, str, str | None, str], limit: int) -> Sequence[Row]:
     return db.execute(query.order_by(Task.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
 
 
@@ -239,7 +241,7 @@ def _begun(db: Session, order_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def _summary(caller: Caller, row: Row, beside: _Beside) -> TaskSummary:
-    task, project, agent = row
+    task, project, agent, mode = row
     began = beside.begun.get(task.id)
     spent = beside.totals[task.id]
     return TaskSummary(
@@ -250,7 +252,7 @@ def _summary(caller: Caller, row: Row, beside: _Beside) -> TaskSummary:
         assignee=agent or USER,
         reason=beside.reasons[task.id],
         project=project,
-        mode=task.mode,
+        mode=mode,
         priority=task.priority,
         user=task.user,
         order=task.order_id,

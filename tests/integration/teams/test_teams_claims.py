@@ -11,12 +11,13 @@ import pytest
 from sqlalchemy import select, update
 
 from control_plane.contract.declarations.providers import ProviderRequest
+from control_plane.contract.declarations.sessions import SessionEdit
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Step
 from control_plane.db.teams import Task
-from control_plane.operations import providers, tasks
+from control_plane.operations import providers, sessions, tasks
 from control_plane.orders.ending import Ending, finish
 from control_plane.orders.status_changes import move_task
 from control_plane.teams.claiming import claim_everywhere, claim_tasks
@@ -110,6 +111,14 @@ def test_the_order_has_the_agents_terms_and_the_tasks_before_them(core: Core, ad
     assert (order.priority, order.mode, order.agent_id, order.user) == (3, "test", agent, "kim")
     assert isinstance(order.facts.waits, NoDroneFits)
     assert order.facts.waits.labels == ("gpu=yes",)
+
+
+def test_the_mode_of_a_tasks_session_is_the_mode_of_its_next_turn(core: Core, admin: Caller, lead: str) -> None:
+    task_id = add_task(core, admin, lead, claim=False)
+    sessions.edit(core, admin, task_of(core, task_id).session_id, SessionEdit(mode="plan"))
+    claim(core, admin)
+    shown = tasks.show(core, admin, task_id).mode, tasks.list_(core, admin)[0].mode
+    assert (order_of(core, task_id).mode, shown) == ("plan", ("plan", "plan"))
 
 
 def test_a_task_whose_run_could_not_start_fails_and_says_why(core: Core, admin: Caller, lead: str) -> None:
