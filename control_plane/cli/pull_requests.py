@@ -14,7 +14,7 @@ from control_plane.cli.connection import client
 from shared.terminal.command_line import JsonFlag, examples
 
 PANEL = "Orders"
-_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
+_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+", re.IGNORECASE)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -12,9 +12,9 @@ from control_plane.contract.declarations.pull_requests import PullRequestRequest
 from control_plane.contract.documents.orders import OrderSummary
 from control_plane.contract.validation.checks import check_text, shown
 from control_plane.core import Caller, Core
+from control_plane.core.lookups.tasks import find_task
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.db.teams import Task
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.services import pull_requests as services
@@ -73,17 +73,15 @@ def _order(db: Session, caller: Caller, order_id: str) -> Order:
 
 def _newest(db: Session, caller: Caller, task_id: str) -> Order:
     """The task's newest order with a branch, locked. Raises NotFound and Precondition."""
-    mine = select(Task.id).where(Task.organization_id == caller.organization_id, Task.id == task_id)
-    if db.scalar(mine) is None:
-        raise NotFound(f"task {shown(task_id)} not found", code="E-TASK-404", next="fleet task ls")
-    turns = select(Order).where(Order.task_id == task_id, Order.head_commit.is_not(None), Order.purpose == "work")
+    task = find_task(db, caller, task_id)
+    turns = select(Order).where(Order.task_id == task.id, Order.head_commit.is_not(None), Order.purpose == "work")
     order = db.scalar(turns.order_by(Order.number.desc()).limit(1).with_for_update())
     if order is None:
         raise Precondition(
-            f"task {task_id} has no branch yet",
+            f"task {task.id} has no branch yet",
             code="E-PULL-REQUEST-BRANCH",
             why="none of its completed runs changed files",
-            next=f"fleet task show {task_id}",
+            next=f"fleet task show {task.id}",
         )
     return order
 

@@ -145,7 +145,7 @@ def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Ca
     say(core, task, "Done, see `calc.py`. @tester please test, me@example.org knows")
     end(core, first)
     play(core, task, "It works. @user")
-    pull_requests.for_task(core, admin, task, PullRequestRequest(title="Fix\n sums", draft=True))
+    pull_requests.for_task(core, admin, task.lower(), PullRequestRequest(title="Fix\n sums", draft=True))
     asked = OpenPullRequest.model_validate(service_of(core, row(core, first)).asked)
     assert (asked.head, asked.title, asked.draft) == (f"fleet/{first}", "Fix sums", True)
     assert asked.body.startswith("It works. `@user`\n\n## Verification")

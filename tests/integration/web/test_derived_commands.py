@@ -61,6 +61,11 @@ def test_the_shell_is_offered_choices_and_names_that_the_server_has(api: Api) ->
     assert completed("fleet project show ", FLEET_URL="http://127.0.0.1:9") == set()
 
 
+def test_a_pull_request_is_for_a_task_named_in_any_case_or_for_an_order(fleet: Fleet) -> None:
+    for named, code in (("PAYM-0001", "E-TASK-404"), ("paym-0001", "E-TASK-404"), ("0123456789ab", "E-ORDER-404")):
+        assert code in fleet("pull-request", named).stderr, named
+
+
 MODEL = "openrouter/openai/gpt-x"
 
 
