@@ -29,6 +29,8 @@ from shared.terminal import logs
 
 _REST = 10
 """The next measurement begins after this many times what the last one took."""
+_LIVING = Drone.removed_at.is_(None)
+"""No other drone may have a user."""
 log = logs.get(__name__)
 
 
@@ -49,7 +51,7 @@ class BrokerQuota:
         used, limit = core.broker.memory()
         quota = quota_bytes(core, limit)
         with core.database.read() as db:
-            stopped = set(db.scalars(select(Drone.id).where(Drone.over_quota_at.is_not(None))))
+            stopped = set(db.scalars(select(Drone.id).where(Drone.over_quota_at.is_not(None), _LIVING)))
         # While all keys together are below one quota, nobody exceeds it, and nothing has to be measured.
         nobody = core.settings.drones_login is not None or (used <= quota and not stopped)
         if nobody or clock.monotonic() < self._rests_until:
@@ -62,7 +64,7 @@ class BrokerQuota:
     def _keep_within(self, held: Mapping[str, Holding], quota: int, stopped: set[str]) -> None:
         beyond = {owner for owner, holding in held.items() if holding.size > quota}
         with self._core.database.read() as db:
-            drones = db.scalars(select(Drone).where(or_(Drone.id.in_(beyond), Drone.id.in_(stopped)))).all()
+            drones = db.scalars(select(Drone).where(or_(Drone.id.in_(beyond), Drone.id.in_(stopped)), _LIVING)).all()
 
         def keep(drone: Drone) -> None:
             size = held[drone.id].size if drone.id in held else 0
@@ -119,7 +121,7 @@ def ensure_users(core: Core) -> None:
     """Recreate users and bindings that the server lost, and delete users of removed drones."""
     there = core.broker.users_by_server()
     with core.database.read() as db:
-        drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None))).all()
+        drones = db.scalars(select(Drone).where(_LIVING)).all()
     wanted = {drone.id: user_of(drone) for drone in drones}
     if changed := core.broker.ensure_users(wanted, there):
         log.info("broker users of drones were corrected", drones=changed)

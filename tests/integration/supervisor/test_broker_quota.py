@@ -18,7 +18,7 @@ from control_plane.db.drones import Drone
 from control_plane.drones.quota import quota_bytes
 from control_plane.operations.audit.reading import list_records
 from control_plane.operations.doctor import server_checks
-from control_plane.operations.drones.managing import show_drone
+from control_plane.operations.drones.managing import remove_drone, show_drone
 from control_plane.supervisor.broker_access import ACTION, BrokerRefusals
 from shared import names
 from shared.errors import Unreachable
@@ -106,6 +106,18 @@ def test_reports_beyond_the_quota_are_kept_and_read_and_then_the_drone_continues
     small_plane.collector()
     small_plane.until(lambda: may_write(mila))
     small_plane.until(lambda: not stopped(small_plane, mila))
+
+
+def test_a_drone_that_is_removed_while_it_is_stopped_gets_no_user_again(small_plane: Plane) -> None:
+    mila = small_plane.drone("mila")
+    fill(mila, 30)
+    small_plane.supervisor(users_every=3600)
+    small_plane.until(lambda: stopped(small_plane, mila))
+
+    remove_drone(small_plane.core, small_plane.admin, "mila")
+    small_plane.pass_time(5)
+    assert mila.id not in small_plane.core.broker.users()
+    assert list(list_records(small_plane.core, small_plane.admin, action="return_below_quota")) == []
 
 
 def test_answers_that_nobody_reads_are_deleted(small_plane: Plane) -> None:
