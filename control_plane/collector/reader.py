@@ -16,6 +16,7 @@ from control_plane.core import Core
 from control_plane.core.background.leases import Owners
 from control_plane.core.background.timings import Timings
 from control_plane.db.drones import Drone
+from control_plane.db.failures import concerns_all
 from control_plane.drones.key_rotation import end_old_password
 from control_plane.orders.lost import announce
 from shared.errors import FleetFault, Precondition
@@ -132,9 +133,10 @@ class Reader:
             broker.wake()
 
     def _failed(self, entries: Sequence[StreamEntry], error: Exception) -> bool:
-        """Count a failure against its entry, and pause the stream briefly before the next attempt."""
+        """Count a failure against its entry, if it is its own, and pause the stream briefly before the next attempt."""
         for entry in entries:
-            self._failures[entry.id] += 1
+            # Counted as zero, the entry is tried again as well.
+            self._failures[entry.id] += not concerns_all(error)
             log.error("an event cannot be processed", drone=self._drone_id, entry=entry.id, exc_info=error)
         if not entries:
             log.error("a gap cannot be closed", drone=self._drone_id, exc_info=error)

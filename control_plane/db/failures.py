@@ -6,6 +6,7 @@ import sqlite3
 
 import psycopg
 from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
 from shared.errors import Conflict, FleetError, FleetFault, Precondition, Unreachable
 
@@ -13,6 +14,8 @@ _SQLITE_PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL})
 _SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _SQLITE_GONE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_TOO_LARGE = "54"
+"""Class of the SQLSTATEs of psycopg's OperationalErrors that the values of a statement cause."""
 
 
 def is_passing(error: DBAPIError) -> bool:
@@ -22,6 +25,16 @@ def is_passing(error: DBAPIError) -> bool:
         return _sqlite_code(cause) in _SQLITE_PASSING
     passing = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.LockNotAvailable)
     return isinstance(cause, passing)
+
+
+def concerns_all(error: Exception) -> bool:
+    """Whether any work may meet this error now: no connection is free, or a time limit or a resource is used up.
+
+    Of what `translated` leaves unchanged, the rest is the work's own fault, as is a value too large for PostgreSQL.
+    """
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    of_server = isinstance(cause, psycopg.OperationalError) and not (cause.sqlstate or "").startswith(_TOO_LARGE)
+    return of_server or isinstance(error, NoConnection)
 
 
 def translated(error: DBAPIError, shown_url: str) -> FleetError | DBAPIError:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
 from control_plane.db.drones import RawEvent
 from control_plane.db.installation import Lease
@@ -189,6 +192,27 @@ def test_what_is_forged_or_fails_five_times_is_kept_raw_and_others_go_on(running
     running.until(lambda: len(running.rows(RawEvent)) == 2)
     running.until(lambda: stored(running, good) == [1, 2])
     assert "failed 5 times" in [row.error for row in running.rows(RawEvent)]
+
+
+def test_a_fault_of_the_database_gives_up_no_event_and_what_it_cannot_hold_is_given_up(
+    running: Plane, oka: DroneStandIn
+) -> None:
+    slow = OperationalError("INSERT", None, psycopg.errors.QueryCanceled("statement timeout"))
+    full = NoConnection("QueuePool limit of size 5 overflow 10 reached")
+    large = OperationalError("INSERT", None, psycopg.errors.ProgramLimitExceeded("string is too long for tsvector"))
+    met: list[Exception] = []
+
+    def fail(*given: Any) -> None:
+        if met and given[2].startswith("INSERT INTO steps"):
+            raise met.pop()
+
+    event.listen(running.core.database.engine, "before_cursor_execute", fail)
+    order = running.begun(oka)
+    for fault, steps, raw in ((slow, [1, 2], 0), (full, [1, 2, 3], 0), (large, [1, 2, 3], 1)):
+        met += [fault] * 5
+        oka.report(order, PRICED)
+        running.until(lambda: stream_is_empty(running, oka))
+        assert (met, stored(running, order), len(running.rows(RawEvent))) == ([], steps, raw)
 
 
 # --- what the events mean --------------------------------------------------------------------
