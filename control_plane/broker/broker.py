@@ -288,7 +288,7 @@ class Broker:
         return {self._users: self.users(), **self._on_replicas(ServerUsers.drones)}
 
     def ensure_users(self, wanted: Mapping[str, DroneUser], there: Mapping[ServerUsers, set[str]]) -> list[str]:
-        """Give each drone its user, and remove the users of drones that no longer exist, on every server in `there`.
+        """Give each drone its user on every server in `there`; remove users and keys of drones that no longer exist.
 
         `there` is the result of `users_by_server` from before `wanted` was read: a drone that registers in between is
         never in `there` alone, and keeps its user. Returns the ids that were missing or surplus on any server.
@@ -297,6 +297,8 @@ class Broker:
         if self._users in there:
             with self._managing_users():
                 changed += self._users.correct(wanted, there[self._users])
+                for drone_id in there[self._users] - set(wanted):
+                    self._delete_keys(drone_id)
         replicas = [server for server in there if server is not self._users]
         for found in self._on_replicas(lambda each: each.correct(wanted, there[each]), among=replicas).values():
             changed += found
@@ -310,9 +312,7 @@ class Broker:
         with self._managing_users():
             if not self._shared_login:
                 self._users.delete(drone_id)
-            # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
-            # name. But a drone can write anything there, which would take up memory forever.
-            self.redis.delete(*_keys_of(drone_id), *self._oversized_run_keys(drone_id))
+            self._delete_keys(drone_id)
         if not self._shared_login:
             self._on_replicas(lambda replica: replica.delete(drone_id))
 
@@ -338,6 +338,11 @@ class Broker:
                 client = self._address.connect_to(*place, **self._options)
                 self._replica_users[place] = ServerUsers(client)
         return [self._replica_users[place] for place in found]
+
+    def _delete_keys(self, drone_id: str) -> None:
+        # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
+        # name. But a drone can write anything there, which would take up memory forever.
+        self.redis.delete(*_keys_of(drone_id), *self._oversized_run_keys(drone_id))
 
     def _oversized_run_keys(self, drone_id: str) -> list[str]:
         keys = list(self.redis.scan_iter(match=names.run_key(drone_id, "*"), count=1000))

@@ -63,6 +63,12 @@ def unneeded(drone_id: str, holding: Holding, run_ids: set[str]) -> list[str]:
     return [key for key, size in holding.keys.items() if key not in kept and (key not in small or size > _SMALL)]
 
 
+def left_behind(drone_id: str, holding: Holding) -> list[str]:
+    """The keys of a removed drone that may go: all but those of runs while they are small, which keep a run revoked."""
+    runs = names.run_key(drone_id, "")
+    return [key for key, size in holding.keys.items() if not key.startswith(runs) or size > _SMALL]
+
+
 def drop(broker: Broker, keys: Iterable[str]) -> None:
     """Delete the keys, without making other clients wait for it. Raises Unreachable."""
     with broker.reaching():

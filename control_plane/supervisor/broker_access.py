@@ -11,7 +11,7 @@ from sqlalchemy import or_, select
 
 from control_plane.broker.bindings import ensure_bindings
 from control_plane.broker.broker import BrokerRefusal
-from control_plane.broker.drone_memory import ANSWERS, Holding, drop, measure, unneeded
+from control_plane.broker.drone_memory import ANSWERS, Holding, drop, left_behind, measure, unneeded
 from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import drone_entry, note_drone
 from control_plane.core.background.timings import Timings
@@ -46,7 +46,10 @@ class BrokerQuota:
         self._rests_until = 0.0
 
     def enforce(self) -> None:
-        """Stop who exceeds the quota, and let who is below half of it write again. Raises Unreachable."""
+        """Stop who exceeds the quota, let who is below half of it write again, and delete what removed drones left.
+
+        Raises Unreachable.
+        """
         core, clock = self._core, self._core.clock
         used, limit = core.broker.memory()
         quota = quota_bytes(core, limit)
@@ -65,6 +68,7 @@ class BrokerQuota:
         beyond = {owner for owner, holding in held.items() if holding.size > quota}
         with self._core.database.read() as db:
             drones = db.scalars(select(Drone).where(or_(Drone.id.in_(beyond), Drone.id.in_(stopped)), _LIVING)).all()
+            living = set(db.scalars(select(Drone.id).where(_LIVING)))
 
         def keep(drone: Drone) -> None:
             size = held[drone.id].size if drone.id in held else 0
@@ -77,6 +81,9 @@ class BrokerQuota:
         if ANSWERS in beyond:
             log.warning("answers to Celery's remote control were deleted: as many are never read")
             drop(self._core.broker, held[ANSWERS].keys)
+        # Left by a removal that deleted the user and then found the broker unavailable.
+        for removed in held.keys() - living - {ANSWERS}:
+            drop(self._core.broker, left_behind(removed, held[removed]))
 
     def _stop(self, drone: Drone, holding: Holding, quota: int) -> None:
         core = self._core
@@ -118,7 +125,7 @@ class BrokerQuota:
 
 
 def ensure_users(core: Core) -> None:
-    """Recreate users and bindings that the server lost, and delete users of removed drones."""
+    """Recreate users and bindings that the server lost, and delete users and keys of removed drones."""
     there = core.broker.users_by_server()
     with core.database.read() as db:
         drones = db.scalars(select(Drone).where(_LIVING)).all()

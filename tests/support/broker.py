@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,15 @@ class BrokerServer:
         """Resume a frozen server."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def refusing_writes(self) -> Iterator[None]:
+        """It answers, and refuses every write, as a primary does that lacks its replica."""
+        self.redis.config_set("min-replicas-to-write", 1)
+        try:
+            yield
+        finally:
+            self.redis.config_set("min-replicas-to-write", 0)
 
     def empty(self) -> None:
         """Delete all data and all users except the control plane's."""

@@ -172,8 +172,8 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
     try:
         core.broker.remove_user(drone_id)
     except FleetFault as error:
-        # Its bearer token is already invalid, and the supervisor removes the users of removed drones when the broker is
-        # available again. Failing halfway and requiring a second attempt would serve no purpose.
+        # Its bearer token is already invalid, and the supervisor removes its user and keys when the broker is available
+        # again. Failing halfway and requiring a second attempt would serve no purpose.
         log.warning("drone removed while the broker is unavailable", drone=drone_id, why=error.what)
     announce(core, *taken)
 
@@ -181,7 +181,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 def remove_without_home(db: Session, core: Core, drone_ids: Collection[str]) -> None:
     """Remove drones whose homes are gone for good, with their keys, before anything runs; in the caller's transaction.
 
-    Their orders are requeued. The supervisor removes their users from the broker.
+    Their orders are requeued. The supervisor removes their users and keys from the broker.
     """
     for drone in db.scalars(select(Drone).where(Drone.id.in_(drone_ids), Drone.removed_at.is_(None))).all():
         drone.removed_at = core.clock.now()

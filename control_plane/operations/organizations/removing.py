@@ -187,7 +187,7 @@ def _afterwards(core: Core, removed: _Removed) -> None:
         try:
             core.broker.remove_user(drone_id)
         except FleetFault as error:
-            # Its bearer token is already invalid, and the supervisor removes the user when the broker is back.
+            # Its bearer token is already invalid, and the supervisor removes user and keys when the broker is back.
             log.warning("drone removed while the broker is unavailable", drone=drone_id, why=error.what)
     announce(core, removed.orders, removed.ended)
     _delete_files(core, removed.blobs)

@@ -22,6 +22,7 @@ from control_plane.operations.drones.managing import remove_drone, show_drone
 from control_plane.supervisor.broker_access import ACTION, BrokerRefusals
 from shared import names
 from shared.errors import Unreachable
+from tests.support.broker import BrokerServer
 from tests.support.planes import LITTLE_MEMORY, Plane, on_each_server
 from tests.support.stand_in import DroneStandIn
 
@@ -154,6 +155,35 @@ def test_what_a_drone_filled_the_broker_with_goes_with_the_drone(small_plane: Pl
     assert broker.memory()[0] < LITTLE_MEMORY // 4
     assert broker.offer_run(oka.id, names.new_id(), 1)
     assert broker.run_keys(mila.id, [run]) == {run: names.revoked(1)}
+
+
+def test_what_a_drone_had_goes_also_if_it_was_removed_while_the_broker_was_away(
+    plane: Plane, valkey: BrokerServer
+) -> None:
+    mila = plane.drone("mila")
+    fill(mila, 1)
+    fill_stream(mila, 1)
+    valkey.stop()
+    remove_drone(plane.core, plane.admin, "mila")
+    valkey.start()
+
+    plane.supervisor()
+    assert mila.id not in plane.core.broker.users()
+    assert mila.id not in measure(plane.core.broker)
+
+
+def test_what_a_removed_drone_left_without_a_user_is_deleted_but_for_revoked_runs(
+    small_plane: Plane, valkey: BrokerServer
+) -> None:
+    mila, run = small_plane.drone("mila"), names.new_id()
+    fill_stream(mila, 28)
+    small_plane.core.broker.revoke_run(mila.id, run, 1)
+    with valkey.refusing_writes():
+        remove_drone(small_plane.core, small_plane.admin, "mila")
+    assert mila.id not in small_plane.core.broker.users()
+
+    small_plane.supervisor()
+    assert list(measure(small_plane.core.broker)[mila.id].keys) == [names.run_key(mila.id, run)]
 
 
 # --- what the broker refuses to a drone is in the audit log, in few records
