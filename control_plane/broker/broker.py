@@ -34,6 +34,7 @@ T = TypeVar("T")
 TRUST = "FLEET_CA_FILE=FILE        with the certificate of its authority, for the control plane"
 WAKE = "fleet:wake"
 """Channel that wakes the supervisor's loops: something was written that one of them must act on."""
+_NEVER_WRITTEN = "fleet:never-written"
 RUN_KEY_SECONDS = 7 * 24 * 3600
 _RUN_KEY_BYTES = 128
 """What the value of a run's key has at most."""
@@ -128,6 +129,12 @@ class Broker:
         with self.reaching():
             self.redis.ping()
 
+    def check_writes(self) -> None:
+        """Return if the server accepts writes; nothing is written. Raises Unreachable or FleetFault otherwise."""
+        with self.reaching():
+            # Of a key that never exists, XX writes nothing. A server that accepts no writes refuses it all the same.
+            self.redis.set(_NEVER_WRITTEN, "", xx=True)
+
     def server(self) -> str:
         """Name and version, for `doctor`."""
         info = self._info()
@@ -164,7 +171,7 @@ class Broker:
                 f"the broker {self.shown} accepts no writes",
                 code="E-BROKER-FULL",
                 why=str(error),
-                next="free disk space there, or give it more memory",
+                next="free disk space there or give it more memory; of a replica, name the primary in FLEET_BROKER_URL",
             ) from error
 
     def unreachable(self, error: Exception) -> Unreachable:

@@ -43,6 +43,7 @@ _NAMED = 5
 _Tried = tuple[str, str, dict[str, Any] | None]
 """A provider's or a project's name, and the state and the report of its check."""
 _BROKER_FULL = 0.8
+_PORTS = {"http": 80, "https": 443}
 
 
 @performs(declared.WHOAMI)
@@ -106,6 +107,10 @@ def _broker(core: Core) -> Check:
     found = core.broker.server()
     if core.broker.redis_version() < (7, 0):
         return Check("D-BROKER", FAIL, "broker", f"{found} is too old", fix="use Redis 7 or newer, or Valkey")
+    try:
+        core.broker.check_writes()
+    except FleetFault as error:
+        return Check("D-BROKER", FAIL, "broker", f"{error.what}: {error.why}", fix=error.next)
     used, limit = core.broker.memory()
     if not limit:
         return Check("D-BROKER", OK, "broker", f"{found}, {used >> 20} MB in use, no memory limit (maxmemory)")
@@ -309,7 +314,7 @@ def _flower(core: Core) -> Check:
         return Check("D-FLOWER", OK, "flower", "not configured")
     parts = urlsplit(url)
     try:
-        with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1.0):
+        with socket.create_connection((parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80)), timeout=1.0):
             return Check("D-FLOWER", OK, "flower", url)
     except OSError:
         return Check("D-FLOWER", WARN, "flower", f"does not answer at {url}", fix="fleet flower")

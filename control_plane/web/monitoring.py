@@ -23,7 +23,7 @@ class Health(BaseModel):
     """The server's health. It needs no token, so it contains no further details."""
 
     status: str
-    """`ok`; `degraded` without a broker: orders are accepted and wait; `failing` without a database."""
+    """`ok`; `degraded` if the broker accepts no writes: orders are accepted and wait; `failing` without a database."""
     version: str
     database: bool
     broker: bool
@@ -33,7 +33,7 @@ class Health(BaseModel):
 @open_router.get("/health", summary="Check the server's health", responses={503: {"model": Health}})
 def health(core: CoreDep, response: Response) -> Health:
     """200 while orders are accepted; 503 without a database."""
-    database, broker = _database_answers(core), _broker_answers(core)
+    database, broker = _database_answers(core), _broker_accepts_writes(core)
     response.status_code = 200 if database else 503
     status = "ok" if database and broker else "degraded" if database else "failing"
     return Health(status=status, version=version(), database=database, broker=broker, time=core.clock.now())
@@ -47,9 +47,9 @@ def _database_answers(core: Core) -> bool:
     return True
 
 
-def _broker_answers(core: Core) -> bool:
+def _broker_accepts_writes(core: Core) -> bool:
     try:
-        core.broker.ping()
+        core.broker.check_writes()
     except FleetError:
         return False
     return True

@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.core.certificates import ServerCertificate
+from control_plane.operations.doctor import server_checks
 from control_plane.operations.weaknesses import broker_encryption, certificate, weaknesses
 from drone.installation.client import ControlPlane
 from drone.installation.server_checks import certificate_end
@@ -191,3 +193,26 @@ def test_a_broker_without_a_memory_limit_or_with_little_left_is_told(api: Api) -
     assert (unlimited["state"], "no memory limit (maxmemory)" in unlimited["found"]) == ("OK", True)
     assert (full["state"], "accepts no messages when full" in full["found"]) == ("WARN", True)
     assert "FLEET_BROKER_MEMORY_MB" in full["fix"]
+
+
+def test_a_broker_that_refuses_every_write_fails_its_check(api: Api) -> None:
+    keys = api.broker.redis.dbsize()
+    assert check(api, "D-BROKER")["state"] == "OK"
+    with api.broker.refusing_writes():
+        found = check(api, "D-BROKER")
+    assert (found["state"], "NOREPLICAS" in found["found"]) == ("FAIL", True)
+    assert api.broker.redis.dbsize() == keys
+
+
+def test_flower_is_tried_at_the_port_of_its_address(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(address: tuple[str, int], **_: object) -> None:
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("control_plane.operations.doctor.socket.create_connection", refuse)
+    for url in ("https://flower.example", "http://flower.example", "https://flower.example:8443"):
+        core = replace(api.core, settings=api.core.settings.model_copy(update={"flower_url": url}))
+        assert [each.state for each in server_checks(core, "") if each.code == "D-FLOWER"] == [WARN]
+    assert asked == [("flower.example", port) for port in (443, 80, 8443)]
