@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drone.installation import policy
+from drone.installation.disk import free_bytes
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.server_checks import REGISTER, check_broker, check_certificates, check_server
 from drone.installation.settings import DroneSettings, own_places
@@ -40,15 +42,16 @@ _LIMITS_FIX = (
 def examine(settings: DroneSettings) -> list[Check]:
     """All checks that apply now; those about the registration only if there is one."""
     home = settings.home
+    registration = check_registration(home)
+    config = home.config() if registration.state is OK else None
     checks = [
         check_python(),
         check_git(),
         check_litellm(),
         check_policy(settings.policy_file),
-        check_disk(home),
-        check_registration(home),
+        check_disk(home.path, *_workspace(config)),
+        registration,
     ]
-    config = home.config() if checks[-1].state is OK else None
     kind = config.sandbox if config else "auto"
     sandbox = check_sandbox(kind, settings.environ, settings.policy_file, _private(settings, config))
     checks += [sandbox, *check_limits(home, settings.policy_file, kind, settings.environ, sandbox)]
@@ -60,8 +63,11 @@ def examine(settings: DroneSettings) -> list[Check]:
 
 
 def _private(settings: DroneSettings, config: DroneConfig | None) -> tuple[Path, ...]:
-    more = [Path(config.workspace)] if config else []
-    return own_places(settings.home.path, settings.environ, *more)
+    return own_places(settings.home.path, settings.environ, *_workspace(config))
+
+
+def _workspace(config: DroneConfig | None) -> list[Path]:
+    return [Path(config.workspace)] if config else []
 
 
 def try_break_outs(settings: DroneSettings) -> list[Check]:
@@ -118,13 +124,12 @@ def check_policy(file: Path) -> Check:
     return Check("D-POLICY", OK, "policy", f"{'allows ' + ', '.join(words) if words else 'defaults only'} ({file})")
 
 
-def check_disk(home: DroneHome) -> Check:
-    """Room for mirrors, workspaces and logs."""
-    free = home.free_bytes()
+def check_disk(*places: Path) -> Check:
+    """Room for mirrors, workspaces and logs, where there is least of it."""
+    free, place = min(((free_bytes(place), place) for place in places), key=itemgetter(0))
     state = FAIL if free < DISK_FAIL else WARN if free < DISK_WARN else OK
-    return Check(
-        "D-DISK", state, "disk", f"{free / 10**9:.1f} GB free at {home.path}", "free disk space, or set DRONE_HOME"
-    )
+    fix = "free disk space there, or use another disk: DRONE_HOME, drone register --workspace DIR"
+    return Check("D-DISK", state, "disk", f"{free / 10**9:.1f} GB free at {place}", fix)
 
 
 def check_registration(home: DroneHome) -> Check:

@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -233,11 +232,6 @@ class DroneHome:
         files = (self.config_file, self.credentials_file, self.key_file, self.lock_file, self.boot_file)
         others = (self.drained_file, self.git_config_file, self.path / "machine-id", self.log_dir, self.runs_dir)
         return make_private(self.path, [*files, *others, self.rotation_file, self.next_keys_file])
-
-    def free_bytes(self) -> int:
-        """Free space on the disk that the home is on, or will be."""
-        existing = next(path for path in (self.path, *self.path.parents) if path.exists())
-        return shutil.disk_usage(existing).free
 
     def _make(self) -> None:
         try:

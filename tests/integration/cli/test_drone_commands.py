@@ -16,6 +16,7 @@ from drone.installation.home import DroneHome
 from shared.envelope import new_private_key
 from tests.support import needs
 from tests.support.command_lines import CommandLine, Done
+from tests.support.disks import Disk
 from tests.support.local_runs import make_repository
 from tests.support.registrar import DRONE_ID, Registrar, registrar
 
@@ -324,6 +325,15 @@ def test_the_doctor_looks_at_everything_a_registered_drone_needs_and_shows_no_se
     server.problem = problem(503, "E-DB")
     refused = joined.checks()
     assert (refused["D-SERVER"], "D-CLOCK" in refused) == ("FAIL", False)
+
+
+def test_the_doctor_looks_at_the_disk_of_the_workspace_too(owner: Owner, server: Registrar, small_disk: Disk) -> None:
+    workspace = small_disk.path / "workspace"
+    owner.registers(server, "--sandbox", "none", "--workspace", str(workspace))
+    checks = owner.runs("doctor", "--json").document["checks"]
+    assert [(each["state"], str(workspace) in each["found"]) for each in checks if each["code"] == "D-DISK"] == [
+        ("FAIL", True)
+    ]
 
 
 def test_the_doctor_mends_what_can_lose_nothing(joined: Owner) -> None:
