@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, get_args
@@ -123,16 +124,22 @@ def _chart(days: Sequence[CostDocument], given: Mapping[str, Any], now: datetime
     if not any(each.spent_usd for each in days):
         return None
     spent = {each.name or "": each.spent_usd for each in days}
-    first = _day(given["since"] or min(spent))
-    last = _day(given["until"] or max(*spent, _today(now, str(given["zone"]))))
+    zone = str(given["zone"])
+    first = _day(given["since"] or min(spent), zone)
+    last = _day(given["until"] or max(*spent, _today(now, zone)), zone)
     first = max(first, last - timedelta(days=MOST_DAYS - 1))
     dates = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
     return _bars_of_days([(each, spent.get(each, 0.0)) for each in dates])
 
 
-def _day(text: str) -> date:
-    """Of a day, or of a time in any form that the operation takes."""
-    return datetime.fromisoformat(text).date()
+def _day(text: str, zone: str) -> date:
+    """Of a day, or of a time in any form that the operation takes: the day in the zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        # The first and the last day that a date can be have no day before or after them.
+        with suppress(OverflowError):
+            moment = moment.astimezone(ZoneInfo(zone))
+    return moment.date()
 
 
 def _today(now: datetime, zone: str) -> str:

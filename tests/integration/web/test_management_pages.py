@@ -6,9 +6,9 @@ import hashlib
 import html
 import json
 import re
-from datetime import timedelta
+from datetime import timedelta, timezone
 from typing import Any
-from urllib.parse import parse_qs, urljoin, urlsplit
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import httpx
 import pytest
@@ -154,6 +154,12 @@ def test_cost_is_shown_for_the_range_of_the_address_and_as_csv_holds_no_formula(
         reserve(api.core, names["runs"], 2, spent=1)
         # Any character may stand before the hour.
         page(browser, "/cost?since=20200101é120000Z")
+        # The date of the time itself is another than that of the zone.
+        for name, hours, offset, zone in (("since", -1, 14, "Etc/GMT+12"), ("until", 1, -12, "Etc/GMT-14")):
+            moment = (api.core.clock.now() + timedelta(hours=hours)).astimezone(timezone(timedelta(hours=offset)))
+            given = {name: moment.isoformat(), "zone": zone}
+            assert re.findall(r"-\d\d: \$1.00</title>", page(browser, f"/cost?{urlencode(given)}")), given
+        page(browser, "/cost?since=0001-01-01T00:00:00Z&zone=America/New_York")
         answer = browser.get("/cost.csv?range=all")
     assert answer.headers["content-type"].startswith("text/csv")
     lines = answer.text.splitlines()
