@@ -150,6 +150,11 @@ class Broker:
             info = self.redis.info("memory")
         return int(info["used_memory"]), int(info["maxmemory"])
 
+    def eviction(self) -> str:
+        """Which keys the server deletes when its memory is full: `noeviction`, or another maxmemory-policy."""
+        with self.reaching():
+            return str(self.redis.info("memory").get("maxmemory_policy", "noeviction"))
+
     @contextmanager
     def reaching(self) -> Iterator[None]:
         """Raise errors of the server or the connection inside the block as FleetFault, mostly Unreachable."""

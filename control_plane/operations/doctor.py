@@ -115,6 +115,9 @@ def _broker(core: Core) -> Check:
     if not limit:
         return Check("D-BROKER", OK, "broker", f"{found}, {used >> 20} MB in use, no memory limit (maxmemory)")
     found = f"{found}, {used >> 20} of {limit >> 20} MB in use"
+    if (policy := core.broker.eviction()) != "noeviction":
+        fix = "redis-cli config set maxmemory-policy noeviction"
+        return Check("D-BROKER", WARN, "broker", f"{found}; it deletes the fleet's keys when full ({policy})", fix=fix)
     if used > limit * _BROKER_FULL:
         fix = "redis-cli config set maxmemory SIZE; with fleet up: FLEET_BROKER_MEMORY_MB=SIZE fleet up"
         return Check("D-BROKER", WARN, "broker", f"{found}; it accepts no messages when full", fix=fix)

@@ -179,17 +179,22 @@ def test_a_certificate_is_told_that_soon_will_expire(
         assert [told in each.found for each in weaknesses(core)] == ([True] if told else [])
 
 
-def test_a_broker_without_a_memory_limit_or_with_little_left_is_told(api: Api) -> None:
+def test_a_broker_that_has_no_memory_limit_or_little_left_or_deletes_keys_is_told(api: Api) -> None:
     server = api.broker.redis
-    before = server.config_get("maxmemory")["maxmemory"]
+    before = server.config_get("maxmemory", "maxmemory-policy")
     try:
+        server.config_set("maxmemory-policy", "allkeys-lru")
+        evicting = check(api, "D-BROKER")
+        server.config_set("maxmemory-policy", "noeviction")
         server.config_set("maxmemory", 0)
         unlimited = check(api, "D-BROKER")
         server.config_set("maxmemory", int(server.info("memory")["used_memory"] * 1.1))
         full = check(api, "D-BROKER")
     finally:
-        server.config_set("maxmemory", before)
+        for name, value in before.items():
+            server.config_set(name, value)
 
+    assert (evicting["state"], "allkeys-lru" in evicting["found"]) == ("WARN", True)
     assert (unlimited["state"], "no memory limit (maxmemory)" in unlimited["found"]) == ("OK", True)
     assert (full["state"], "accepts no messages when full" in full["found"]) == ("WARN", True)
     assert "FLEET_BROKER_MEMORY_MB" in full["fix"]
