@@ -210,17 +210,37 @@ def test_colour_follows_the_usual_variables() -> None:
 
 
 def test_on_a_terminal_a_secret_is_asked_for_and_not_shown() -> None:
-    ours, theirs = pty.openpty()
     code = "from shared.terminal.command_line import read_secret; print('got', read_secret('-', 'API key'))"
+    shown = _on_a_terminal(code, b"API key: ", b"sk-secret", b"got sk-secret")
+    assert shown.count(b"sk-secret") == 1, "only what the program itself prints"
+
+
+def test_on_a_terminal_only_a_yes_confirms() -> None:
+    code = """
+import typer
+from shared.terminal.command_line import confirmed
+try:
+    confirmed("Remove it?", yes=False)
+    print("[removed]")
+except typer.Exit as error:
+    print(f"[kept, {error.exit_code}]")
+"""
+    for answer, end in ((b"y", b"[removed]"), (b"n", b"[kept, 1]"), (b"", b"[kept, 1]")):
+        _on_a_terminal(code, b"[y/N]: ", answer, end)
+
+
+def _on_a_terminal(code: str, question: bytes, answer: bytes, end: bytes) -> bytes:
+    """What is shown until the program's last words, `end`."""
+    ours, theirs = pty.openpty()
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with subprocess.Popen([sys.executable, "-c", code], **streams, start_new_session=True) as process:
         os.close(theirs)
-        shown = _read_until(ours, b"API key: ")
-        os.write(ours, b"sk-secret\n")
-        shown += _read_until(ours, b"got sk-secret")
+        shown = _read_until(ours, question)
+        os.write(ours, answer + b"\n")
+        shown += _read_until(ours, end)
         assert process.wait(60) == 0
     os.close(ours)
-    assert shown.count(b"sk-secret") == 1, "only what the program itself prints"
+    return shown
 
 
 def _read_until(terminal: int, wanted: bytes) -> bytes:
