@@ -23,6 +23,7 @@ from control_plane.telemetry.tracing.exporter import PATIENCE, TraceExporter
 from control_plane.telemetry.tracing.spans import trace_id
 from shared.events import Phase
 from shared.reasons import RunLoss
+from shared.states import OrderStatus
 from shared.terminal.doctor import OK, WARN
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
@@ -71,20 +72,26 @@ def test_an_order_belongs_to_the_trace_that_its_request_names_and_with_an_invali
         assert (root.trace == TRACE, root.parent) == (right, SPAN if right else ""), headers
 
 
-def test_a_trace_names_what_its_order_belongs_to(api: Api, otlp: OtlpReceiver) -> None:
-    order = api.submit()
-    api.add_drone().take(order).ends()
-    root = only(traced(api, otlp, order["id"]), "order")
-    attributes = {name.removeprefix("dronefleet."): value for name, value in root.attributes.items()}
-    expected = {
-        "organization": "default",
-        "project": "demo",
-        "session.id": order["session"],
-        "drones": ["mila"],
-        "order.status": "succeeded",
-        "order.exit_status": "submitted",
-    }
-    assert expected.items() <= attributes.items()
+def test_a_trace_names_what_its_order_belongs_to_and_how_it_ended(api: Api, otlp: OtlpReceiver) -> None:
+    drone = api.add_drone(concurrency=9)
+    for status, exit_status, error in (
+        (OrderStatus.SUCCEEDED, "submitted", ""),
+        (OrderStatus.FAILED, "model_error", "model_error"),
+    ):
+        order = api.submit()
+        drone.take(order).ends(status)
+        root = only(traced(api, otlp, order["id"]), "order")
+        attributes = {name.removeprefix("dronefleet."): value for name, value in root.attributes.items()}
+        expected = {
+            "organization": "default",
+            "project": "demo",
+            "session.id": order["session"],
+            "drones": ["mila"],
+            "order.status": status.value,
+            "order.exit_status": exit_status,
+        }
+        assert expected.items() <= attributes.items()
+        assert root.error == error
 
 
 def test_a_lost_run_ends_with_the_silence_of_its_drone_and_what_it_reports_later_is_left_out(

@@ -14,6 +14,7 @@ from control_plane.cli.task_follow import follow_task
 from control_plane.contract.client.fleet import FleetClient
 from control_plane.contract.declarations import agents, organizations, projects, tasks
 from control_plane.contract.declarations.agents import AgentRequest
+from control_plane.contract.declarations.organizations import OrganizationEdit
 from control_plane.contract.declarations.projects import ProjectRequest
 from control_plane.contract.declarations.task_documents import AssignRequest, CommentRequest, TaskFilter, TaskRequest
 from control_plane.db.orders import Order
@@ -95,8 +96,11 @@ def test_without_an_agent_or_a_project_a_task_is_412_and_says_what_to_do(api: Ap
         for_me = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
         api.client.call(projects.ADD, ProjectRequest(slug="other", git_url="https://git.example/other.git"))
         which = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
+        api.client.call(organizations.EDIT, OrganizationEdit(project="other"), name="default")
+        default = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
 
-    assert [each.status_code for each in (no_project, no_agent, for_me, which)] == [412, 412, 201, 412]
+    assert [each.status_code for each in (no_project, no_agent, for_me, which, default)] == [412, 412, 201, 412, 201]
+    assert default.json()["project"] == "other"
     assert "fleet project add" in no_project.json()["next"]
     assert "fleet agent add" in no_agent.json()["next"]
     assert "--project" in which.json()["next"]
