@@ -171,13 +171,11 @@ class FleetTop(App[None]):
         return next((order for order in self.board.orders if order["id"] == key), None)
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-        key = selected.row_key.value or ""
-        if selected.data_table.id == "orders":
-            self.push_screen(OrderScreen(self.fleet, key))
-            return
-        drone = next((each for each in self.board.drones if each["id"] == key), None)
-        if drone is not None:
-            self.push_screen(TextScreen(drone_text(for_people(drone))))
+        of_orders = selected.data_table.id == "orders"
+        rows = self.board.orders if of_orders else self.board.drones
+        row = next((each for each in rows if each["id"] == selected.row_key.value), None)
+        if row is not None:
+            self.push_screen(OrderScreen(self.fleet, row) if of_orders else TextScreen(drone_text(for_people(row))))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """The board alone is searched."""
@@ -340,14 +338,13 @@ class OrderScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "app.pop_screen", "Back")]
 
-    def __init__(self, fleet: Any, order_id: str) -> None:
+    def __init__(self, fleet: Any, order: Doc) -> None:
         super().__init__()
-        self.order: Doc | None = None
+        self.order = order
         self._fleet = fleet
-        self._followed = order_id
         self._left = threading.Event()
         self._status = StatusLine()
-        self._steps = StepLines(order_id=order_id)
+        self._steps = StepLines(order_id=order["id"])
         self._events: OrderEvents | None = None
         self._tail = ""
 
@@ -370,7 +367,7 @@ class OrderScreen(Screen[None]):
 
     def _follow(self) -> None:
         try:
-            for event, data in self._fleet.follow(self._followed):
+            for event, data in self._fleet.follow(self.order["id"]):
                 if self._left.is_set():
                     return
                 self.post_message(OrderNews(event, data))

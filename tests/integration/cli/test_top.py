@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from textual.widgets import DataTable, RichLog
 from control_plane.cli import board
 from control_plane.cli.board import Board, read_board
 from control_plane.cli.main import app as program
-from control_plane.cli.top_screen import FleetTop, OrderScreen, WaitScreen
+from control_plane.cli.top_screen import FleetTop, InputScreen, OrderScreen, WaitScreen
 from control_plane.contract.declarations.orders import CANCEL, SHOW
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
@@ -39,14 +40,14 @@ def run(api: Api) -> PlayedRun:
     return api.add_drone().take(api.submit())
 
 
-def on_screen(api: Api, act: Act, read: Callable[[], Board] | None = None) -> None:
+def on_screen(api: Api, act: Act, read: Callable[[], Board] | None = None, client: Any = None) -> None:
     """Run the application without a terminal while `act` presses its keys."""
 
     async def run() -> None:
         def again() -> Board:
             return read_board(api.client, mine=False)
 
-        app = FleetTop(api.client, again(), read or again)
+        app = FleetTop(client or api.client, again(), read or again)
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
             await act(app, pilot)
 
@@ -183,10 +184,22 @@ def test_an_order_is_followed_with_its_calls_written_to_and_stopped_after_a_yes(
     run.says("I look around.")
     run.step(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "ls"}))
     run.step(ToolResultStep(call_id="c1", output="calc.py", return_code=0, duration_ms=5))
+    answers = threading.Event()
+
+    class Slow:
+        call = staticmethod(api.client.call)
+
+        def follow(self, order_id: str) -> Iterator[Any]:
+            answers.wait(60)
+            yield from api.client.follow(order_id)
 
     async def act(app: FleetTop, pilot: Pilot[None]) -> None:
-        await pilot.press("enter")
+        # Before the first answer, too, the order is known.
+        await pilot.press("enter", "e")
+        assert isinstance(app.screen, InputScreen)
+        await pilot.press("escape")
         assert isinstance(app.screen, OrderScreen)
+        answers.set()
         await until(pilot, lambda: "✓ shell: ls" in log_of(app))
         assert "I look around." in log_of(app)
         await pilot.press("escape")
@@ -205,7 +218,7 @@ def test_an_order_is_followed_with_its_calls_written_to_and_stopped_after_a_yes(
         await pilot.press("escape")
         assert isinstance(app.focused, DataTable)
 
-    on_screen(api, act)
+    on_screen(api, act, client=Slow())
 
 
 def test_a_server_that_is_away_is_told_and_the_board_stays(api: Api, run: PlayedRun) -> None:
