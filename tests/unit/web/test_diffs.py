@@ -19,7 +19,7 @@ from control_plane.core.patches.patch import BinarySizes, FilePatch, read_patch
 from control_plane.web.diffs.code_text import LONGEST, code_html
 from control_plane.web.diffs.following import Follower, Standing
 from control_plane.web.diffs.labels import labels_of, path_key
-from control_plane.web.diffs.places import place_written
+from control_plane.web.diffs.places import place_keyed, place_written
 from control_plane.web.diffs.rows import DiffRow, groups_of, rows_of, without_space
 from control_plane.web.diffs.shown import FILES, DiffOptions, shown_files, shown_part
 from control_plane.web.diffs.syntax import colours_of
@@ -218,6 +218,20 @@ def test_of_a_file_that_became_a_symlink_a_place_is_in_the_part_that_has_its_sid
     ids = [each.id for each in shown_files(files, DiffOptions())]
     assert len(set(ids)) == 2
     assert [(place.index, place.section) for place in found if place] == list(enumerate(ids))
+
+
+def test_a_place_is_a_file_a_line_or_lines_of_one_in_an_address_as_by_its_key() -> None:
+    files, key = read_patch(HEAD + b"@@ -1 +1 @@\n-a\n+b\n"), path_key("x")
+    for written, keyed, place in (
+        (key, f"{key}.file", ("new", None, None)),
+        (f"{key}:old:3", f"{key}.old.3", ("old", 3, 3)),
+        (f"{key}:new:3-5", f"{key}.new.3-5", ("new", 3, 5)),
+        (f"{key}:new:0", f"{key}.new.0", ("new", None, None)),
+    ):
+        found = place_written(written, files), place_keyed(keyed, files)
+        assert [each and (each.path, each.side, each.start, each.end) for each in found] == [("x", *place)] * 2
+    nonsense = place_written(f"{key}:both:1", files), place_written(f"{path_key('y')}:new:1", files)
+    assert nonsense == (None, None)
 
 
 def test_thousands_of_files_are_paged() -> None:
