@@ -115,6 +115,26 @@ def test_a_permit_that_comes_after_its_run_has_ended_is_given_back(run: Make) ->
     assert running.reports == [CallReport(at=5.0, expected=SOME, made=False)]
 
 
+def test_a_permit_that_comes_while_its_run_learns_that_it_is_to_end_is_given_back(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = run(ModelPermit(granted=True, at=5.0))
+    running.held.clear()
+
+    def ends() -> None:
+        # Requests are sent one after another: with the second one, the first has its answer.
+        running.permits.report("main", running.clock.monotonic(), CallReport(at=4.0, refused=True))
+        running.held.set()
+        wait_until(lambda: len(running.requests) == 2)
+        raise Preempted
+
+    monkeypatch.setattr(running.controls, "check", ends)
+    with pytest.raises(Preempted):
+        running.calls()
+    running.permits.close()
+    assert running.reports[-1] == CallReport(at=5.0, expected=SOME, made=False)
+
+
 def test_calls_that_are_free_need_no_permit_until_they_or_their_time_are_used_up(run: Make) -> None:
     free = ModelPermit(granted=True, at=1.0, free_s=10, free_calls=2, free_tokens=10_000)
     running = run(free, ModelPermit(granted=True, at=2.0))
