@@ -19,7 +19,7 @@ from control_plane.operations.drones import managing
 from drone.reporting.uplink import Sealer
 from drone.worker.inbox import Inbox
 from shared import names
-from shared.control import Drain
+from shared.control import Confirm, Drain
 from tests.support.broker import BrokerServer
 from tests.support.planes import Plane
 from tests.support.stand_in import DroneStandIn
@@ -96,6 +96,16 @@ def test_a_run_that_was_given_up_or_is_unknown_is_revoked_by_its_beat_unless_it_
     assert running.key(oka, lost.run_id) == "revoked:1"
     assert running.key(oka, ended.run_id) == ""
     assert running.key(oka, order.run_id) != "revoked:1"
+
+
+def test_an_ended_run_is_confirmed_again_while_its_drone_waits_for_that(running: Plane, oka: DroneStandIn) -> None:
+    work = running.begun(oka)
+    oka.report(work, oka.ended())
+    oka.acted_on += [message.id for message in running.until(lambda: oka.told("confirm"))]
+    running.until(lambda: oka.beat() or not oka.inbox())
+    beat = oka.run_beat(work, ended=True)
+    (again,) = running.until(lambda: oka.beat(beat) or oka.told("confirm"))
+    assert again.body == Confirm(run_id=work.run_id, last_seq=beat.last_seq)
 
 
 # --- the inbox --------------------------------------------------------------------------------
