@@ -25,6 +25,7 @@ from drone.sandbox.resources.cgroups import PREFIX, Group
 from drone.sandbox.resources.usage import UsageWatch
 from drone.tools.arguments import ShellArguments
 from drone.tools.shell import Shell
+from shared.errors import FleetFault
 from tests.support import needs, wait_until
 from tests.support.command_time import LONG
 from tests.support.disks import MEGABYTES, Disk
@@ -284,6 +285,14 @@ def test_the_commands_of_a_drone_of_root_have_only_so_many_processes_without_cgr
         session = choose("bwrap", os.environ, limits=limits, trial=False).for_session(scratch=tmp_path / "scratch")
         done = session.run(CommandSpec(f"python3 -c '{SPAWN}'", workspace=tmp_path / "work", timeout=LONG))
         assert (done.output, done.return_code) == (said, 0), limits
+
+
+@pytest.mark.usefixtures("no_cgroups")
+def test_without_a_cgroup_a_limit_on_processor_time_is_refused_and_no_other_one() -> None:
+    Resources(ResourceLimits(memory=MB, processes=10, disk=MB)).entering()
+    with pytest.raises(FleetFault) as refused:
+        Resources(ResourceLimits(cpus=1)).entering()
+    assert refused.value.code == "E-SANDBOX"
 
 
 @pytest.mark.usefixtures("no_cgroups")
