@@ -78,8 +78,10 @@ def test_a_viewed_file_stays_closed_until_its_change_differs(api: Api, run: Play
         digest = re.findall(r'name="digest" value="(\w+)"', panel(browser, order))[1]
         for viewed in ("true", "true", ""):
             browser.post(f"/orders/{order}/changes/viewed", data={"digest": digest, "viewed": viewed})
-            closed = [each for each in lines(panel(browser, order)) if "round(amount" in each] == []
-            assert closed == bool(viewed)
+            shown = panel(browser, order)
+            closed = [each for each in lines(shown) if "round(amount" in each] == []
+            pressed = [part for part in shown.split("<form ") if 'aria-pressed="true"' in part.partition("</form>")[0]]
+            assert (closed, [digest in part for part in pressed]) == ((True, [True]) if viewed else (False, []))
         browser.post(f"/orders/{order}/changes/viewed", data={"digest": digest, "viewed": "true"})
         again = deliver(api, run.drone.take(api.submit()), SMALL.replace(b"amount, 2", b"amount, 3"))
         assert "del     return round(amount, 3)" in lines(panel(browser, again))
