@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from drone.sandbox.trees import remove
 from drone.workspace.authorship import is_by_order
 from drone.workspace.bundles import read_bundle
 from drone.workspace.failures import NO_HOST, NOT_FOUND, explain, explained
@@ -273,10 +274,17 @@ class Mirror:
             leftover.unlink(missing_ok=True)
 
     def _make(self, object_format: str) -> None:
-        if not (self.directory / "HEAD").exists():
-            self.directory.mkdir(parents=True, exist_ok=True)
-            self._git.text("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
-            self._git.text("config", "core.hooksPath", "/dev/null")
+        """Make what is not there. It appears as a whole: half of one would fail every order after it."""
+        if self.objects.is_dir():
+            return
+        draft = self.directory.with_name(f".{self.directory.name}.new")
+        for left in (draft, self.directory):
+            remove(left)
+        draft.mkdir(parents=True)
+        git = self._git.at(draft)
+        git.text("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
+        git.text("config", "core.hooksPath", "/dev/null")
+        draft.rename(self.directory)
 
     def _hold(self, action: Callable[[], object]) -> None:
         try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
+from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
@@ -297,3 +300,24 @@ def test_a_check_that_raises_ends_git_and_lets_the_session_go(workspaces: Worksp
         workspaces.prepare(work_order(remote, session="aaaaaaaaaaaa"), no_blob, stop)
 
     assert prepare(workspaces, remote, session="aaaaaaaaaaaa").base_commit
+
+
+def test_a_run_that_is_ended_while_it_makes_the_mirror_leaves_a_whole_one_or_none(
+    workspaces: Workspaces, remote: Path
+) -> None:
+    def mirrors() -> list[Path]:
+        return list((workspaces.root / "mirrors").glob("*.git"))
+
+    def is_ended_at(check: int) -> bool:
+        try:
+            workspaces.prepare(work_order(remote), no_blob, partial(next, iter(range(check)))).close()
+        except StopIteration:
+            return True
+        return False
+
+    for _ in takewhile(is_ended_at, count()):
+        assert [each for each in mirrors() if not (each / "objects").is_dir()] == []
+    # One of a version that left a part of it is made again.
+    (mirror,) = mirrors()
+    shutil.rmtree(mirror / "objects")
+    assert prepare(workspaces, remote).base_commit == git(remote, "rev-parse", "main")
