@@ -118,7 +118,7 @@ class Pricing:
     def _listed_cost(self, **used: Any) -> float | None:
         """USD according to litellm's price list; None if the list has no price for the model."""
         module = litellm()
-        # litellm computes 0 for a name of which it knows only the pattern. What Ollama runs costs nothing.
+        # litellm computes 0 for a name if it knows only its pattern. What Ollama runs costs nothing.
         entry = module.model_cost.get(self.known.get("key"), {})
         if self.known.get("litellm_provider") != "ollama" and all(entry.get(name) is None for name in _LISTED):
             return None

@@ -166,7 +166,7 @@ def signal_of(kind: str, event: str, payload: Mapping[str, Any], mention: str, b
 
 
 def _elsewhere(kind: SignalKind, event: CodeHostEvent, base: str | None) -> str:
-    """Why what happened to branches is of no concern: each reading costs requests, of which hosts allow few."""
+    """Why what happened to branches is of no concern: each reading costs requests, and hosts allow few."""
     branches = branches_of(event, of_pulls=True)
     counting: tuple[str, ...] = (*FLEET_BRANCHES, "refs/merge-requests/")
     if kind == "push":

@@ -155,7 +155,7 @@ def full_backlog() -> Iterator[int]:
 
 
 def test_the_price_is_the_lists_or_unknown_and_never_nought(scripted: ScriptedFactory) -> None:
-    """A model of which LiteLLM knows only the pattern of its name is not in the list."""
+    """A model is not in the list if LiteLLM knows only the pattern of its name."""
     unknown = ("openai/scripted", "hosted_vllm/gpt-4o", "openai/gpt-5-team-a")
     for model, known in (("openai/gpt-4o", True), *((each, False) for each in unknown)):
         server = scripted([says("Yes.")])

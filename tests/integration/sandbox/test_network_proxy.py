@@ -82,7 +82,7 @@ def test_a_line_end_that_hides_a_header_is_refused(proxy: tuple[str, int], serve
 
 
 PUBLIC, INSIDE, OWN = "93.184.216.34", "255.255.255.255", "224.0.0.1"
-"""Nothing accepts connections at the last two, whatever the machine's network."""
+"""Nothing accepts connections at the last two, in any network of the machine."""
 
 
 def test_the_owners_proxy_is_not_used_for_what_no_proxy_names_nor_for_this_machine(
